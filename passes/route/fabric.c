@@ -278,9 +278,6 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
   return clear;
 }
 
-/* Some paths are looked at even when the first would do: a low colour is worth a few hops, since it
- * keeps the others free. */
-#define PATHS_WEIGHED 12
 #define HOPS_PER_COLOR 16
 
 bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t join,
@@ -291,7 +288,7 @@ bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t
   } rounds[] = {{join, true}, {~avoid, false}, {UINT32_MAX, false}, {UINT32_MAX, true}};
   uint64_t best = UINT64_MAX;
   for (size_t i = join ? 0 : 1; i < WAFER_COUNT(rounds) && best == UINT64_MAX; i++)
-    for (uint32_t p = 0; p < count && (p < PATHS_WEIGHED || best == UINT64_MAX); p++) {
+    for (uint32_t p = 0; p < count && (p < FABRIC_WEIGHED || best == UINT64_MAX); p++) {
       uint32_t free = free_along(f, &paths[p], rounds[i].shared, congested) & rounds[i].of;
       if (!free) continue;
       uint32_t lowest = (uint32_t)__builtin_ctz(free);

@@ -14,6 +14,9 @@
 #define FABRIC_MAX_SEGMENTS 5
 #define FABRIC_MAX_DETOUR 64 /* segments of a way round */
 #define FABRIC_MAX_PATHS 96
+/* Some paths are looked at even when the first would do: a low colour is worth a few hops, since it
+ * keeps the others free. */
+#define FABRIC_WEIGHED 12
 
 typedef struct fabric_path {
   uint32_t count; /* segments */
@@ -43,6 +46,9 @@ bool fabric_alive(const fabric *fabric, uint32_t count, const wafer_route_segmen
  * of the edge or MemoryX: the border of the fabric. */
 uint32_t fabric_paths(const fabric *fabric, const fabric_end *from, const fabric_end *to,
                       fabric_path *paths);
+/* Of the shortest of those that are weighed while every colour is free and no core is dead; 0:
+ * there is none. */
+uint64_t fabric_likely_hops(const wafer_machine *m, const fabric_end *from, const fabric_end *to);
 /* Makes a route that joins two ends pass all their replicas; there is room for two segments more.
  * False when it leaves or enters between the first and the last. */
 bool fabric_reach(const fabric_end *from, const fabric_end *to, uint32_t *count,

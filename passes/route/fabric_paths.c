@@ -4,9 +4,10 @@
 #include "fabric.h"
 
 typedef struct candidates {
-  const fabric *fabric;
+  const wafer_machine *machine;
+  const fabric *fabric; /* NULL: every router works */
   const fabric_end *from, *to;
-  uint32_t count;
+  uint32_t count, room;
   fabric_path *paths;
 } candidates;
 
@@ -14,14 +15,14 @@ typedef struct candidates {
  * dropped. */
 static void add_path(candidates *c, uint32_t count, const wafer_core_at *corners) {
   fabric_path path = {0};
-  if (c->count == FABRIC_MAX_PATHS) return;
+  if (c->count == c->room) return;
   for (uint32_t i = 0; i + 1 < count; i++) {
     wafer_route_segment s = {corners[i].x, corners[i].y, corners[i + 1].x, corners[i + 1].y};
     bool point = s.x0 == s.x1 && s.y0 == s.y1;
     if (!point || (path.count == 0 && i + 2 == count)) path.at[path.count++] = s;
   }
   if (path.count && fabric_reach(c->from, c->to, &path.count, path.at) &&
-      fabric_alive(c->fabric, path.count, path.at))
+      (!c->fabric || fabric_alive(c->fabric, path.count, path.at)))
     c->paths[c->count++] = path;
 }
 
@@ -112,7 +113,7 @@ bool fabric_reach(const fabric_end *from, const fabric_end *to, uint32_t *count,
 
 /* Between the border of the fabric and a rectangle, along rows: the nearer side first. */
 static void edge_rows(candidates *c, wafer_rect r, bool inwards) {
-  uint32_t last = fabric_machine(c->fabric)->width - 1;
+  uint32_t last = c->machine->width - 1;
   bool west_first = r.x <= last - right(r);
   for (uint32_t turn = 0; turn < 2; turn++) {
     bool west = (turn == 0) == west_first;
@@ -125,7 +126,7 @@ static void edge_rows(candidates *c, wafer_rect r, bool inwards) {
 }
 
 static void edge_columns(candidates *c, wafer_rect r, bool inwards) {
-  uint32_t last = fabric_machine(c->fabric)->height - 1;
+  uint32_t last = c->machine->height - 1;
   for (uint32_t n = 0; n < min_u32(r.width, ROWS_TRIED); n++) {
     uint32_t x = spread(r.x, r.width, n, ROWS_TRIED);
     bool north = r.y <= last - bottom(r);
@@ -186,7 +187,7 @@ static void bent(candidates *c, const fabric_end *from, const fabric_end *to) {
 
 /* Two corners: along a row, a column between the two (or beside them), along a row. */
 static void zigzag(candidates *c, wafer_rect a, wafer_rect b) {
-  uint32_t last = fabric_machine(c->fabric)->width - 1, low = min_u32(a.x, b.x),
+  uint32_t last = c->machine->width - 1, low = min_u32(a.x, b.x),
            high = max_u32(right(a), right(b));
   for (uint32_t n = 0; n < 3 * BENDS_TRIED; n++) {
     uint32_t gap = 1 + n / 2;
@@ -217,18 +218,35 @@ static void between(candidates *c, const fabric_end *from, const fabric_end *to)
   if (rows) bent(c, from, to);
 }
 
-uint32_t fabric_paths(const fabric *f, const fabric_end *from, const fabric_end *to,
-                      fabric_path *paths) {
-  candidates c = {.fabric = f, .from = from, .to = to, .paths = paths};
+static void find_all(candidates *c) {
+  const fabric_end *from = c->from, *to = c->to;
   bool inwards = from->at.where != WAFER_AT_wafer, outward = to->at.where != WAFER_AT_wafer;
   if (inwards || outward) {
     const fabric_end *end = inwards ? to : from;
-    edge_rows(&c, whole(end), inwards);
-    edge_columns(&c, end->at.rect, inwards);
+    edge_rows(c, whole(end), inwards);
+    edge_columns(c, end->at.rect, inwards);
   } else if (wafer_rect_overlaps(from->at.rect, to->at.rect)) {
-    overlapping(&c, from->at.rect, to->at.rect);
+    overlapping(c, from->at.rect, to->at.rect);
   } else {
-    between(&c, from, to);
+    between(c, from, to);
   }
+}
+
+uint32_t fabric_paths(const fabric *f, const fabric_end *from, const fabric_end *to,
+                      fabric_path *paths) {
+  candidates c = {fabric_machine(f), f, from, to, 0, FABRIC_MAX_PATHS, paths};
+  find_all(&c);
   return c.count;
+}
+
+uint64_t fabric_likely_hops(const wafer_machine *m, const fabric_end *from, const fabric_end *to) {
+  fabric_path paths[FABRIC_WEIGHED];
+  candidates c = {m, NULL, from, to, 0, FABRIC_WEIGHED, paths};
+  uint64_t least = UINT64_MAX;
+  find_all(&c);
+  for (uint32_t p = 0; p < c.count; p++) {
+    uint64_t hops = fabric_hops(paths[p].count, paths[p].at);
+    least = hops < least ? hops : least;
+  }
+  return c.count ? least : 0;
 }

@@ -1,5 +1,6 @@
 /* A train of samples through a pipeline whose shapes are chosen: when each kernel starts, how many
  * samples wait in each buffer, and what it costs when a core cannot hold that many. */
+#include "route/fabric.h"
 #include "size_pipelined.h"
 #include "streams.h"
 
@@ -10,42 +11,23 @@ typedef struct hop {
   uint64_t cycles, latency;
 } hop;
 
-static uint64_t gap(uint32_t a, uint32_t length, uint32_t b) {
-  return b >= a + length ? b - (a + length) + 1 : 0;
-}
-
-/* Links between the borders of two rectangles, or a rectangle and the nearer side of the fabric. */
-static uint64_t hops_between(const wafer_machine *m, const wafer_holding *from,
-                             const wafer_holding *to) {
-  wafer_rect a = from->rect, b = to->rect;
-  if (from->where == WAFER_AT_wafer && to->where == WAFER_AT_wafer)
-    return gap(a.x, a.width, b.x) + gap(b.x, b.width, a.x) + gap(a.y, a.height, b.y) +
-           gap(b.y, b.height, a.y);
-  wafer_rect r = to->where == WAFER_AT_wafer ? b : a;
-  uint32_t east = m->width - r.x - r.width;
-  return r.x < east ? r.x : east;
-}
-
-static wafer_holding holding_of(const pipeline *p, uint32_t kernel) {
-  if (kernel == WAFER_NONE) return (wafer_holding){.where = WAFER_AT_edge};
-  return (wafer_holding){.where = WAFER_AT_wafer, .rect = p->places[kernel].rect};
-}
-
-/* Cores between a kernel's first replica, where streams begin and end, and its farthest. */
-static uint64_t beyond_first(const pipeline *p, uint32_t kernel) {
-  if (kernel == WAFER_NONE) return 0;
-  return (uint64_t)(p->out->kernels[kernel].replicas - 1) * p->places[kernel].rect.width;
+static fabric_end end_of(const pipeline *p, uint32_t kernel) {
+  if (kernel == WAFER_NONE) return (fabric_end){{.where = WAFER_AT_edge}, 1, 0};
+  wafer_rect rect = p->places[kernel].rect;
+  return (fabric_end){
+      {.where = WAFER_AT_wafer, .rect = rect}, p->out->kernels[kernel].replicas, rect.width};
 }
 
 /* From where the value is made to kernel `k`; WAFER_NONE: to the edge. */
 static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
   const wafer_machine *m = p->ctx->machine;
   const wafer_graph_value *v = &p->graph->values[value];
-  wafer_holding from = holding_of(p, v->producer), to = holding_of(p, k);
+  fabric_end from = end_of(p, v->producer), to = end_of(p, k);
   uint32_t user = k == WAFER_NONE ? v->producer : k;
   uint64_t words = stream_words(&v->type, p->graph->kernels[user].body.storage);
-  uint64_t hops = hops_between(m, &from, &to) + beyond_first(p, v->producer) + beyond_first(p, k);
-  return (hop){stream_cycles(m, &from, &to, words), stream_latency(m, &from, &to, hops)};
+  uint64_t hops = fabric_likely_hops(m, &from, &to);
+  return (hop){stream_cycles(m, &from.at, &to.at, words),
+               stream_latency(m, &from.at, &to.at, hops)};
 }
 
 uint64_t pipeline_way(const pipeline *p, uint32_t k, uint32_t input) {

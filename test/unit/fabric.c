@@ -241,6 +241,34 @@ static void colors_are_joined(void) {
   teardown(&f);
 }
 
+/* What sizing expects of a way is what a stream gets while all colours are free. Between rectangles
+ * that share neither rows nor columns it was the way between their corners: a stream of 617 hops
+ * was thought to have 113, and had no room for the samples on their way. */
+static void likely_hops_are_those_of_routes(void) {
+  const struct {
+    fabric_end from, to;
+  } ways[] = {{on(3, 4, 5, 6), on(8, 2, 4, 9)},
+              {on(20, 1, 5, 6), on(8, 12, 4, 4)},
+              {on(20, 1, 3, 10), on(2, 12, 2, 7)},
+              {on(3, 4, 5, 6), on(4, 10, 2, 3)},
+              {copies(2, 3, 4, 2, 6), on(14, 12, 4, 4)},
+              {on(2, 2, 12, 3), on(16, 8, 12, 3)},
+              {on(2, 2, 3, 3), {{.where = WAFER_AT_edge}, 1, 0}}};
+  for (size_t i = 0; i < WAFER_COUNT(ways); i++) {
+    fixture f;
+    fabric_path paths[FABRIC_MAX_PATHS];
+    uint32_t chosen, color;
+    wafer_core_at where;
+    setup(&f, 24, 0, NULL);
+    uint32_t count = fabric_paths(f.fabric, &ways[i].from, &ways[i].to, paths);
+    CU_ASSERT_FATAL(count > 0);
+    CU_ASSERT_TRUE(fabric_assign(f.fabric, count, paths, 0, 0, &chosen, &color, &where));
+    CU_ASSERT_EQUAL(fabric_likely_hops(&f.machine, &ways[i].from, &ways[i].to),
+                    fabric_hops(paths[chosen].count, paths[chosen].at));
+    teardown(&f);
+  }
+}
+
 static void claims_clash(void) {
   fixture f;
   wafer_core_at where = {0};
@@ -263,6 +291,7 @@ CU_TestInfo tests_fabric[] = {
     {"colours run out", colors_run_out},
     {"colours of the ends are avoided", colors_are_avoided},
     {"colours of a value are joined", colors_are_joined},
+    {"likely hops are those of routes", likely_hops_are_those_of_routes},
     {"a colour comes from one side", claims_clash},
     CU_TEST_INFO_NULL,
 };
