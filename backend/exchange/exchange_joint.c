@@ -16,7 +16,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { /* b > 0 */
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-typedef struct pieces {
+typedef struct joint_work {
   wafer_arena *arena;
   joint_piece *at;
   uint32_t count, room;
@@ -151,11 +151,12 @@ joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t k = 0; k < parts[i].count; k++) order[at++] = (part_run){parts[i].runs[k], i};
   if (all > 1) qsort(order, all, sizeof *order, by_first);
-  *m = (joint_many){parts, count, {all, runs}, part, true};
+  *m = (joint_many){parts, count, {all, runs}, part, true, WAFER_NEW(arena, pieces, count)};
+  if (!m->work) return NULL;
   for (uint32_t k = 0; k < all; k++) {
     runs[k] = order[k].run;
     part[k] = order[k].part;
-    if (k && runs[k - 1].hi > runs[k].lo) m->apart = false;
+    if (k && runs[k - 1].hi > runs[k].hi) m->ordered = false;
   }
   return m;
 }
@@ -163,14 +164,13 @@ joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t
 bool joint_pieces_of(wafer_arena *arena, const spread_part *source, const joint_many *targets,
                      const index_dim *map, joint_list *out) {
   bool made = true;
-  if (map->table || !targets->apart) {
+  if (map->table || !targets->ordered) {
     for (uint32_t i = 0; i < targets->count && made; i++)
       made = joint_pieces(arena, source, &targets->parts[i], map, &out[i]);
     return made;
   }
-  pieces *p = WAFER_NEW(arena, pieces, targets->count);
-  if (!p) return false;
-  for (uint32_t i = 0; i < targets->count; i++) p[i].arena = arena;
+  pieces *p = targets->work;
+  for (uint32_t i = 0; i < targets->count; i++) p[i] = (pieces){.arena = arena};
   all_linear(p, source, &targets->all, targets->part, map);
   for (uint32_t i = 0; i < targets->count; i++) {
     out[i] = in_order(&p[i]);

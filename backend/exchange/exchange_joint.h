@@ -25,14 +25,15 @@ typedef struct joint {
 bool joint_pieces(wafer_arena *arena, const spread_part *source, const spread_part *target,
                   const index_dim *map, joint_list *out);
 
-/* Parts whose runs are together in one order: where no two have an index, what goes to each of them
- * is found without looking at the others. */
+/* Parts whose runs are together in one order: where those that begin first end first, as parts of a
+ * dim do, with halos or without, what goes to each of them is found without looking at all. */
 typedef struct joint_many {
   const spread_part *parts; /* the caller's */
   uint32_t count;
-  spread_part all;      /* their runs, by lo; disjoint if they are `apart` */
+  spread_part all;      /* their runs, by lo; by hi as well if they are `ordered` */
   const uint32_t *part; /* of each of these */
-  bool apart;           /* no two parts have an index */
+  bool ordered;
+  struct joint_work *work; /* of each part, while a source is met */
 } joint_many;
 /* NULL: out of memory. */
 joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t count);

@@ -149,7 +149,16 @@ static bool is_met(const spread_part *source, const spread_part *target, const i
   return piece == list->count;
 }
 
-/* Parts of many short runs, alone and together, whether or not targets have indices in common. */
+/* Every p-th of windows that overlap. */
+static spread_part window_of(wafer_arena *arena, int32_t p) {
+  spread_run *run = WAFER_NEW(arena, spread_run, 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(run);
+  *run = (spread_run){6 * p, 6 * p + 10, 0};
+  return (spread_part){1, run};
+}
+
+/* Parts of many short runs, alone and together, whether or not targets have indices in common, and
+ * windows. */
 static void test_parts_meet(void) {
   wafer_arena *arena = wafer_arena_create();
   for (uint64_t seed = 1; seed <= 400; seed++) {
@@ -160,7 +169,8 @@ static void test_parts_meet(void) {
     for (int i = 0; i < EXTENT; i++) table[i] = (int64_t)dice_roll(&d, EXTENT + 3) - 1;
     if (seed % 4 == 0) map.table = table;
     spread_part source = some_runs(arena, &d, NULL), target[PARTS];
-    for (int p = 0; p < PARTS; p++) target[p] = some_runs(arena, &d, apart ? taken : NULL);
+    for (int p = 0; p < PARTS; p++)
+      target[p] = seed % 3 ? some_runs(arena, &d, apart ? taken : NULL) : window_of(arena, p);
     const joint_many *many = joint_many_of(arena, target, PARTS);
     joint_list all[PARTS], one;
     CU_ASSERT_FATAL(many && joint_pieces_of(arena, &source, many, &map, all));
