@@ -317,10 +317,12 @@ static train_times *begin_train(launcher *l, const launch_pieces *p, uint32_t ph
 }
 
 /* Samples draw apart while those ahead fill the pipeline: then all of them tell, else the second
- * half. */
-static uint64_t interval_of(const launch_pieces *p, const train_times *t) {
+ * half, which may catch up with what the edge brought meanwhile. */
+static uint64_t interval_of(const launcher *l, const launch_pieces *p, const train_times *t) {
   uint32_t from = told_from(p, t->samples), count = t->samples - 1 - from;
-  return (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
+  uint64_t told = (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
+  uint64_t edge = l->plan->function_count == 1 ? wafer_plan_edge_traffic(l->plan).cycles : 0;
+  return told > edge ? told : edge;
 }
 
 wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,
@@ -331,7 +333,7 @@ wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_w
   if (!pass_samples(l, p, p->period ? NULL : &t->first, t->ends, t->turns, t->samples, &limits))
     return launch_no_memory(l);
   t->samples = limits.samples;
-  *interval = limits.late ? UINT64_MAX : interval_of(p, t);
+  *interval = limits.late ? UINT64_MAX : interval_of(l, p, t);
   if (*interval >= wish.below) *interval = UINT64_MAX;
   p->times = t;
   return WAFER_OK;
