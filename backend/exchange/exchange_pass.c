@@ -360,25 +360,34 @@ static uint32_t put_near_first(maker *m, uint32_t near) {
   return kept;
 }
 
-static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
+/* `work` holds what is of no use behind these lines. */
+static bool add_moved(maker *m, wafer_arena *work, const line_class *c, line_colors *colors,
+                      uint64_t *cycles) {
   const wafer_machine *machine = m->p->x->machine;
   line l = {m->length, m->p->to->dtype, m->all.boxes, m->all.at, m->moves, m->move_count};
   line_place place = {m->p->columns, m->p->trunks != NULL, m->first, c->span_count,
                       c->spans,      m->p->border};
   uint32_t near = 0;
   uint64_t first = 0;
-  if (!m->p->border && !reach_near(machine, m->scratch, &l, &near)) return false;
+  if (!m->p->border && !reach_near(machine, work, &l, &near)) return false;
   if (near) {
     l.move_count = put_near_first(m, near);
     if (l.move_count == UNKNOWN ||
-        !line_add(machine, m->scratch, &l, &place, &colors[1], m->f, &first))
+        !line_add(machine, work, &l, &place, &colors[1], m->f, &first))
       return false;
     l.moves += l.move_count;
     l.move_count = m->move_count - l.move_count;
   }
-  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, cycles)) return false;
+  if (!line_add(machine, work, &l, &place, &colors[0], m->f, cycles)) return false;
   *cycles += first;
   return true;
+}
+
+static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
+  wafer_arena *work = wafer_arena_create();
+  bool added = work && add_moved(m, work, c, colors, cycles);
+  wafer_arena_destroy(work);
+  return added;
 }
 
 /* What moves on a class of lines. */
