@@ -10,6 +10,29 @@ index_map index_identity(void) {
   return map;
 }
 
+/* The longest run of even steps from there on. */
+static index_run run_from(const int64_t *at, int64_t first, int64_t count) {
+  index_run run = {first, 1, at[first], 0};
+  if (first + 1 < count) run.step = at[first + 1] - at[first];
+  while (first + run.count < count && at[first + run.count] == run.at + run.step * run.count)
+    run.count++;
+  return run;
+}
+
+const index_table *index_table_of(wafer_arena *arena, const int64_t *at, int64_t count) {
+  index_table *table = WAFER_NEW(arena, index_table, 1);
+  index_run *runs = NULL;
+  uint32_t room = 0;
+  if (!table) return NULL;
+  table->at = at;
+  for (int64_t i = 0; i < count; i += runs[table->run_count - 1].count) {
+    if (!WAFER_GROW(arena, runs, table->run_count, room, 4)) return NULL;
+    runs[table->run_count++] = run_from(at, i, count);
+  }
+  table->runs = runs;
+  return table;
+}
+
 index_map index_transpose(uint32_t rank, const int64_t *perm) {
   index_map map = index_identity();
   for (uint32_t d = 0; d < rank; d++) map.dim[perm[d]].dim = (int)d;

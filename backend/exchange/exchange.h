@@ -15,13 +15,27 @@
 #include "fragment/fragment.h"
 #include "spread.h"
 
-/* Index of a dim of the source: a * i + b, where i is the index of dim `dim` of the target; or
- * table[i], negative where there is no source. Indices outside the source have none either. */
+/* Indices that are looked up, one for each of a target's dim: negative where there is no source.
+ * They are met by runs of even steps, of which most tables have few. */
+typedef struct index_run {
+  int64_t first, count; /* of the target */
+  int64_t at, step;     /* the first one's, and from one to the next */
+} index_run;
+typedef struct index_table {
+  const int64_t *at;
+  const index_run *runs; /* in order, all of them */
+  uint32_t run_count;
+} index_table;
+/* NULL: out of memory. `at` is kept. */
+const index_table *index_table_of(wafer_arena *arena, const int64_t *at, int64_t count);
+
+/* Index of a dim of the source: a * i + b, where i is the index of dim `dim` of the target; or that
+ * which is looked up. Indices outside the source have none either. */
 #define INDEX_CONSTANT (-1) /* dim: the index is b */
 typedef struct index_dim {
   int dim;
   int64_t a, b;
-  const int64_t *table; /* NULL: a and b; else as long as the target's dim */
+  const index_table *table; /* NULL: a and b; else as long as the target's dim */
 } index_dim;
 
 /* Where the elements of a target come from. No two dims of the source follow one of the target; a

@@ -50,21 +50,60 @@ static void linear(pieces *p, const spread_run *s, const spread_run *t, const in
                        (int32_t)(t->at + lo - t->lo), (int32_t)(hi - lo)});
 }
 
-static void looked_up(pieces *p, const spread_run *s, const spread_run *t, const int64_t *table) {
-  for (int64_t i = t->lo; i < t->hi; i++) {
-    if (table[i] < s->lo || table[i] >= s->hi) continue;
-    int32_t src = (int32_t)(s->at + table[i] - s->lo), dst = (int32_t)(t->at + i - t->lo);
-    joint_piece *last = p->count ? &p->at[p->count - 1] : NULL;
-    if (last && last->dst + last->count == dst) {
-      int32_t step = src - (last->src + (last->count - 1) * last->step);
-      if (last->count == 1) last->step = step;
-      if (last->step == step) {
-        last->count++;
-        continue;
-      }
-    }
-    put(p, (joint_piece){src, 0, dst, 1});
-    if (p->failed) return;
+/* One that goes on where the last one ended becomes part of it. */
+static bool joins(joint_piece *last, int32_t src, int32_t dst, int32_t step, int32_t count) {
+  if (last->dst + last->count != dst) return false;
+  int32_t between = src - (last->src + (last->count - 1) * last->step);
+  if ((last->count > 1 && last->step != between) || (count > 1 && step != between)) return false;
+  last->step = between;
+  last->count += count;
+  return true;
+}
+
+/* Elements src, src + step, ... for dst, dst + 1, ...: steps stay even as long as they are,
+ * whatever runs they come in. */
+static void put_even(pieces *p, int32_t src, int32_t dst, int32_t step, int32_t count) {
+  joint_piece *last = p->count ? &p->at[p->count - 1] : NULL;
+  if (last && joins(last, src, dst, step, count)) return;
+  if (last && count > 1 && joins(last, src, dst, 0, 1)) {
+    put_even(p, src + step, dst + 1, count > 2 ? step : 0, count - 1);
+    return;
+  }
+  put(p, (joint_piece){src, count > 1 ? step : 0, dst, count});
+}
+
+/* The first of a table's runs that has an index from `lo` on. */
+static uint32_t first_run_from(const index_table *table, int64_t lo) {
+  uint32_t from = 0, to = table->run_count;
+  while (from < to) {
+    uint32_t middle = from + (to - from) / 2;
+    if (table->runs[middle].first + table->runs[middle].count > lo)
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return from;
+}
+
+/* The part of a table's run that a run of the target has. */
+static index_run clipped(const index_run *run, const spread_run *t) {
+  int64_t lo = most(run->first, t->lo), hi = least(run->first + run->count, t->hi);
+  return (index_run){lo, hi - lo, run->at + run->step * (lo - run->first), run->step};
+}
+
+static void looked_up(pieces *p, const spread_run *s, const spread_run *t,
+                      const index_table *table) {
+  uint32_t r = first_run_from(table, t->lo);
+  for (; r < table->run_count && table->runs[r].first < t->hi && !p->failed; r++) {
+    const index_run run = clipped(&table->runs[r], t);
+    const index_dim even = {0, run.step, run.at - run.step * run.first, NULL};
+    int64_t lo, hi;
+    preimage(&even, s->lo, s->hi, &lo, &hi);
+    lo = most(lo, run.first);
+    hi = least(hi, run.first + run.count);
+    if (lo >= hi) continue;
+    put_even(p, (int32_t)(s->at + even.a * lo + even.b - s->lo), (int32_t)(t->at + lo - t->lo),
+             (int32_t)run.step, (int32_t)(hi - lo));
   }
 }
 
@@ -98,15 +137,19 @@ static void all_linear(pieces *p, const spread_part *source, const spread_part *
 }
 
 static void all_looked_up(pieces *p, const spread_part *source, const spread_part *target,
-                          const int64_t *table) {
+                          const index_table *table) {
   for (uint32_t t = 0; t < target->count; t++) {
+    const spread_run *own = &target->runs[t];
     int64_t lo = INT64_MAX, hi = INT64_MIN;
-    for (int64_t i = target->runs[t].lo; i < target->runs[t].hi; i++) {
-      lo = least(lo, table[i]);
-      hi = most(hi, table[i]);
+    uint32_t r = first_run_from(table, own->lo);
+    for (; r < table->run_count && table->runs[r].first < own->hi; r++) {
+      const index_run run = clipped(&table->runs[r], own);
+      int64_t last = run.at + run.step * (run.count - 1);
+      lo = least(lo, least(run.at, last));
+      hi = most(hi, most(run.at, last));
     }
     for (uint32_t s = first_from(source, lo); s < source->count && source->runs[s].lo <= hi; s++)
-      looked_up(p, &source->runs[s], &target->runs[t], table);
+      looked_up(p, &source->runs[s], own, table);
   }
 }
 

@@ -71,15 +71,14 @@ static wafer_status table_of(const wafer_diag *diag, wafer_arena *arena, wafer_o
   WAFER_TRY(wafer_order_of(diag, orders, t->from.layout.order[d], extent, &from));
   WAFER_TRY(wafer_order_of(diag, orders, t->to.layout.order[d], extent, &to));
   int64_t *table = WAFER_NEW(arena, int64_t, (size_t)extent);
-  if (!table)
-    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for an order of %lld",
-                      (long long)extent);
-  for (int64_t p = 0; p < extent; p++) {
+  for (int64_t p = 0; table && p < extent; p++) {
     int64_t index = to.index ? to.index[p] : p;
     table[p] = from.place ? from.place[index] : index;
   }
-  map->table = table;
-  return WAFER_OK;
+  map->table = table ? index_table_of(arena, table, extent) : NULL;
+  return map->table ? WAFER_OK
+                    : wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY,
+                                 "no memory for an order of %lld", (long long)extent);
 }
 
 wafer_status launch_order_map(const wafer_diag *diag, wafer_arena *arena, wafer_orders *orders,

@@ -114,7 +114,8 @@ static wafer_status pad_map(program *p, const wafer_node *n, index_map *map) {
       int64_t at = continued(mode, i - (begin > 0 ? begin : 0), kept);
       table[i] = at < 0 ? -1 : first + at;
     }
-    map->dim[d].table = table;
+    map->dim[d].table = index_table_of(p->arena, table, n->type.shape.dims[d]);
+    if (!map->dim[d].table) return program_no_memory(p);
   }
   return WAFER_OK;
 }

@@ -297,7 +297,8 @@ static wafer_status gather_known(program *p, uint32_t node, const wafer_attr *va
     map.dim[axis] = (index_dim){.dim = INDEX_CONSTANT, .b = table[0]};
     for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d - 1;
   } else {
-    map.dim[axis].table = table;
+    map.dim[axis].table = index_table_of(p->arena, table, count);
+    if (!map.dim[axis].table) return program_no_memory(p);
     WAFER_TRY(program_merge(p, to, axis, axis + indices->shape.rank, &seen));
   }
   WAFER_TRY(program_exchange(p, x, &seen, &map));

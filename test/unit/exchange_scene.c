@@ -146,7 +146,7 @@ static bool source_index(const scene_wanted *w, const int32_t *index, int32_t *s
   for (uint32_t p = 0; p < w->from->rank; p++) {
     const index_dim *m = &w->map->dim[p];
     int64_t at = m->dim == INDEX_CONSTANT ? m->b
-                 : m->table               ? m->table[index[m->dim]]
+                 : m->table               ? m->table->at[index[m->dim]]
                                           : m->a * index[m->dim] + m->b;
     if (at < 0 || at >= w->from->dim[p].extent) return false;
     source[p] = (int32_t)at;
