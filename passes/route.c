@@ -303,7 +303,8 @@ static wafer_status route_output(routing *r, uint32_t k, uint32_t output, MlirOp
   return WAFER_OK;
 }
 
-/* What a phase of kernels [first, end) ends with: its streams' colours, and streamed weights. */
+/* What a phase of kernels [first, end) ends with: its streams' colours, and streamed weights but
+ * for those that stay. */
 static void end_phase(routing *r, uint32_t first, uint32_t end) {
   fabric_clear(r->fabric);
   for (const routed *s = r->newest; s; s = s->older) r->sent[s->value] = 0;
@@ -311,7 +312,9 @@ static void end_phase(routing *r, uint32_t first, uint32_t end) {
   r->loaded = 0;
   for (const wafer_graph_kernel *k = &r->graph.kernels[first]; k < &r->graph.kernels[end]; k++)
     for (uint32_t i = 0; i < k->body.input_count; i++)
-      if (wafer_graph_is_weight(&r->graph, k->inputs[i])) r->copies[k->inputs[i]] = (copies){0};
+      if (wafer_graph_is_weight(&r->graph, k->inputs[i]) &&
+          !wafer_graph_stays(&r->graph, k->inputs[i], end - 1))
+        r->copies[k->inputs[i]] = (copies){0};
 }
 
 static wafer_status route_kernel(routing *r, uint32_t k, MlirOperation turn, MlirOperation behind) {

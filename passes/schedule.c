@@ -1,7 +1,7 @@
 /* Turns @main into a sequence: the loads of a pipeline's weights, then phases. In weight streaming
  * loads of weights that leave earlier than with the phase before theirs stand before the phase with
  * which they leave; at the end of a phase its weights and the values that nobody needs any more are
- * freed.
+ * freed, but for weights that stay for a later one.
  * Streams and calls already stand in an order in which every copy is made before it is used. */
 #include "scratch.h"
 #include "wafer/graph.h"
@@ -54,15 +54,16 @@ static bool is_used(const wafer_graph_value *value, uint32_t first, uint32_t las
   return false;
 }
 
-/* What kernel k is the last one to use, of weights the last one in a phase that ends with `last`.
- */
+/* What kernel k is the last one to use, of weights that do not stay the last one in a phase that
+ * ends with `last`. */
 static wafer_status free_after(const scheduling *s, uint32_t k, uint32_t last, MlirOperation next) {
   const wafer_graph_kernel *kernel = &s->graph.kernels[k];
   wafer_builder b = before(s, next);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     uint32_t value = kernel->inputs[i];
     bool done = wafer_graph_is_weight(&s->graph, value)
-                    ? !is_used(&s->graph.values[value], k + 1, last)
+                    ? !is_used(&s->graph.values[value], k + 1, last) &&
+                          !wafer_graph_stays(&s->graph, value, last)
                     : s->last[value] == k;
     if (done && is_first(kernel, i)) WAFER_TRY(free_value(s, &b, value));
   }

@@ -36,6 +36,7 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
   wafer_ir_set_slabs(kernel->func, slabs_of(&kernel->body, cost.operations));
   wafer_ir_set_replicas(kernel->func, sized->replicas ? sized->replicas : 1);
   if (ahead > 1) wafer_ir_set_ahead(kernel->func, ahead);
+  if (sized->stays) wafer_ir_set_stays(kernel->func, sized->stays);
   if (!sized->rect) return;
   wafer_ir_set_phase(kernel->func, sized->phase);
   wafer_ir_set_rect(kernel->func, sized->rect);

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+#define WAFER_STAYING_INPUTS 32
+
 typedef struct wafer_graph_use {
   uint32_t kernel, input;
 } wafer_graph_use;
@@ -42,6 +44,8 @@ typedef struct wafer_graph_kernel {
   bool sized, placed;
   wafer_split split;
   uint32_t slabs, replicas, ahead, phase;
+  uint32_t stays; /* inputs whose weight stays from the phase that used it before, a bit each of the
+                     first WAFER_STAYING_INPUTS */
   wafer_rect rect;
 } wafer_graph_kernel;
 
@@ -97,6 +101,8 @@ uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
  * the first that takes what it makes. stage[]: of all kernels. */
 void wafer_graph_stages(const wafer_graph *graph, uint32_t *stage);
 
+/* Whether a weight stays behind kernel `last`, for the next kernel that uses it. */
+bool wafer_graph_stays(const wafer_graph *graph, uint32_t value, uint32_t last);
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {
   return graph->values[value].owner == WAFER_OWNER_weight;
 }

@@ -10,8 +10,8 @@
  * - fused: @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor}; its
  *   only nn ops are nn.weight. A kernel's weights are arguments of the call.
  * - placed: kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
- *   wafer.depths, wafer.slabs} and may carry {wafer.ahead}; the module {wafer.mode, wafer.batch,
- *   wafer.storage, and the cost of both modes}.
+ *   wafer.depths, wafer.slabs} and may carry {wafer.ahead, wafer.stays}; the module {wafer.mode,
+ * wafer.batch, wafer.storage, and the cost of both modes}.
  * - routed: every operand of a call comes from a wafer.stream, unless the value already lies there.
  * - scheduled: @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
  *
@@ -229,6 +229,10 @@ void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *dep
 /* Weight streaming: how many phases before its own weights leave MemoryX; unset: one. */
 bool wafer_ir_get_ahead(MlirOperation func, uint32_t *ahead); /* size */
 void wafer_ir_set_ahead(MlirOperation func, uint32_t ahead);
+/* Weight streaming: inputs whose weight stays from the phase that used it before, a bit each;
+ * unset: none. */
+bool wafer_ir_get_stays(MlirOperation func, uint32_t *inputs); /* size */
+void wafer_ir_set_stays(MlirOperation func, uint32_t inputs);
 bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase); /* place */
 void wafer_ir_set_phase(MlirOperation func, uint32_t phase);
 bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect); /* place, or size if it searched */

@@ -90,6 +90,7 @@ static void read_decisions(wafer_graph_kernel *k) {
   k->sized = wafer_ir_get_split(k->func, &k->split) && wafer_ir_get_slabs(k->func, &k->slabs);
   if (!wafer_ir_get_replicas(k->func, &k->replicas)) k->replicas = 1;
   if (!wafer_ir_get_ahead(k->func, &k->ahead)) k->ahead = 1;
+  if (!wafer_ir_get_stays(k->func, &k->stays)) k->stays = 0;
   k->placed = wafer_ir_get_phase(k->func, &k->phase) && wafer_ir_get_rect(k->func, &k->rect);
 }
 
@@ -267,6 +268,17 @@ uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
     if (behind > latest) latest = behind;
   }
   return latest;
+}
+
+bool wafer_graph_stays(const wafer_graph *graph, uint32_t value, uint32_t last) {
+  const wafer_graph_value *weight = &graph->values[value];
+  for (uint32_t u = 0; u < weight->use_count; u++) {
+    const wafer_graph_use *use = &weight->uses[u];
+    if (use->kernel > last)
+      return use->input < WAFER_STAYING_INPUTS &&
+             graph->kernels[use->kernel].stays >> use->input & 1;
+  }
+  return false;
 }
 
 /* The stage of the first kernel that takes what k makes; WAFER_NONE: there is none. */

@@ -73,6 +73,13 @@ void wafer_ir_set_ahead(MlirOperation func, uint32_t ahead) {
   set_int(func, NAME_AHEAD, ahead);
 }
 
+bool wafer_ir_get_stays(MlirOperation func, uint32_t *inputs) {
+  return get_u32(func, NAME_STAYS, inputs);
+}
+void wafer_ir_set_stays(MlirOperation func, uint32_t inputs) {
+  set_int(func, NAME_STAYS, inputs);
+}
+
 bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase) {
   return get_u32(func, NAME_PHASE, phase);
 }

@@ -22,6 +22,7 @@
 #define NAME_REPLICAS "wafer.replicas"   /* i64 */
 #define NAME_DEPTHS "wafer.depths"       /* array<i64>, one per input, then the outputs' */
 #define NAME_AHEAD "wafer.ahead"         /* i64 */
+#define NAME_STAYS "wafer.stays"         /* i64 */
 #define NAME_PHASE "wafer.phase"         /* i64 */
 #define NAME_RECT "wafer.rect"           /* array<i64> x, y, width, height */
 #define NAME_MODE "wafer.mode"           /* string */

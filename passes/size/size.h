@@ -68,8 +68,13 @@ typedef struct sized_kernel {
   const uint32_t *depths;         /* of the inputs, then of the outputs */
   uint32_t replicas;              /* side by side; 0 is 1 */
   uint32_t phase;                 /* streaming: which it has, or shares with those next to it */
+  uint32_t stays; /* streaming: inputs whose weight lies there from a phase before, a
+                     bit each of the first WAFER_STAYING_INPUTS */
   const wafer_rect *rect;         /* where a search has put it; NULL: `place` says where */
 } sized_kernel;
+static inline bool size_stays(const sized_kernel *kernel, uint32_t input) {
+  return input < WAFER_STAYING_INPUTS && kernel->stays >> input & 1;
+}
 
 /* What does not fit, when something does not. */
 typedef struct size_refusal {
@@ -170,9 +175,9 @@ size_multiply curve_multiply(curve_set *curves, const wafer_kernel_body *body,
 int64_t size_waste_price(const size_multiply *own, const size_waste *waste);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
- * is, the fewer lanes they have. */
+ * is, the fewer lanes they have. `stays`: NULL, or whose weights that stay do not. */
 uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
-                            const wafer_shape_point *point);
+                            const wafer_shape_point *point, const sized_kernel *stays);
 
 /* And then, until a weight has come to all cores that want it: spread_cycles. 0: no weight. */
 uint64_t size_weight_spread(const wafer_machine *machine, const wafer_kernel_body *body,

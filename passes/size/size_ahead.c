@@ -68,13 +68,14 @@ uint64_t size_spread_group_cycles(const wafer_machine *machine, const sizing *of
   return walked((walk){.machine = machine, .of = of, .batch = batch, .spreads = true});
 }
 
-/* Whether a phase from `first` on, before that of kernel k, uses one of its weights. A weight ends
- * with each phase that uses it: it cannot be on its way to a later one meanwhile. */
+/* Whether a phase from `first` on, before that of kernel k, uses one of its weights. One that does
+ * not stay ends with each phase that uses it: it cannot be on its way to a later one meanwhile. */
 static bool used_since(const streaming *s, uint32_t k, uint32_t first) {
   const sized_kernel *kernels = s->out->kernels;
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *value = &s->graph->values[kernel->inputs[i]];
+    if (size_stays(&kernels[k], i)) continue;
     for (uint32_t u = 0; kernel->body.input_is_weight[i] && u < value->use_count; u++) {
       uint32_t user = value->uses[u].kernel;
       if (kernels[user].phase >= first && kernels[user].phase < kernels[k].phase) return true;

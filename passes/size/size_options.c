@@ -71,7 +71,8 @@ static uint64_t weights_late(const layouts *l, uint32_t k, const option *o) {
   wafer_shape_point highest = *o->point;
   highest.height = l->whole.height;
   const wafer_kernel_body *body = &l->bodies[k];
-  uint64_t longer = size_weight_cycles(m, body, o->point) - size_weight_cycles(m, body, &highest);
+  uint64_t longer =
+      size_weight_cycles(m, body, o->point, NULL) - size_weight_cycles(m, body, &highest, NULL);
   uint64_t longest = 0;
   for (uint32_t i = 0; i < body->input_count && l->spread; i++) {
     const wafer_holding to = holding_of(l, o, i);

@@ -162,12 +162,13 @@ static uint64_t weight_words(const wafer_kernel_body *body, uint32_t input) {
 }
 
 uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *body,
-                            const wafer_shape_point *point) {
+                            const wafer_shape_point *point, const sized_kernel *stays) {
   const wafer_holding from = {.where = WAFER_AT_memoryx},
                       to = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
   uint64_t sum = 0;
   for (uint32_t i = 0; i < body->input_count; i++)
-    if (body->input_is_weight[i]) sum += stream_cycles(m, &from, &to, weight_words(body, i));
+    if (body->input_is_weight[i] && !(stays && size_stays(stays, i)))
+      sum += stream_cycles(m, &from, &to, weight_words(body, i));
   return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
@@ -236,6 +237,27 @@ static uint32_t weight_depth(const wafer_kernel_body *body) {
   return 0;
 }
 
+static uint64_t spread_of(const streaming *s, const wafer_kernel_body *body,
+                          const wafer_shape_point *point, const sized_kernel *stays) {
+  uint64_t spread = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    const wafer_holding to = streaming_input(s, body, point, i);
+    if (stays && size_stays(stays, i)) continue;
+    spread = max_u64(spread, size_weight_spread(s->ctx->machine, body, i, &to));
+  }
+  return spread;
+}
+
+void streaming_arrive(streaming *s, uint32_t k) {
+  const sized_kernel *sized = &s->out->kernels[k];
+  wafer_kernel_body body = size_with_depths(&s->graph->kernels[k].body, sized->depths);
+  size_phase *own = &s->own[k];
+  s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
+  own->weights = size_weight_cycles(s->ctx->machine, &body, sized->point, sized);
+  own->spread = own->weights ? spread_of(s, &body, sized->point, sized) : 0;
+  if (!own->weights) own->load_bytes = 0;
+}
+
 static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
                     const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
@@ -253,17 +275,13 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
   uint64_t leave, in = inputs_cycles(s, kernel, body, point),
                   out = output_cycles(m, s->graph, k, point, s->stripes, &leave);
   uint64_t work = size_work_cycles(m, s->graph, k, body, point, s->stripes);
-  uint64_t weights = size_weight_cycles(m, body, point);
+  uint64_t weights = size_weight_cycles(m, body, point, NULL);
   if (in_slices(body)) { /* nothing arrives before the phase */
     work = max_u64(work, weights);
     weights = 0;
   }
   uint32_t buffers = weight_depth(body);
-  uint64_t spread = 0;
-  for (uint32_t i = 0; i < body->input_count && weights; i++) {
-    const wafer_holding to = streaming_input(s, body, point, i);
-    spread = max_u64(spread, size_weight_spread(m, body, i, &to));
-  }
+  uint64_t spread = weights ? spread_of(s, body, point, NULL) : 0;
   s->own[k] = (size_phase){.in = in,
                            .work = work,
                            .beat = max_u64(point->cycles, max_u64(in, out)),

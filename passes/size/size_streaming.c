@@ -86,7 +86,9 @@ static wafer_status size_all(streaming *s, bool *fits) {
     s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
     WAFER_TRY(streaming_phase(s, k, fits));
   }
-  if (*fits) make_phases(s);
+  if (!*fits) return WAFER_OK;
+  size_stay(s);
+  make_phases(s);
   return WAFER_OK;
 }
 

@@ -104,6 +104,14 @@ wafer_status streaming_find_curves(streaming *s);
  * fits `s->out` says why. */
 wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits);
 
+/* What comes for the phase of kernel k from MemoryX, now that some of its weights stay. */
+void streaming_arrive(streaming *s, uint32_t k);
+
+/* ---- Weights that stay: size_stay.c ---- */
+
+/* Chooses them, when all kernels have shapes. */
+void size_stay(streaming *s);
+
 /* ---- Phases of several kernels: size_share.c ---- */
 
 /* The phase of kernels [first, end), of such shapes, from those that each would have to itself. */
