@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define WAFER_STAYING_INPUTS 32
+#define WAFER_STAYING_INPUTS 32 /* of a kernel: the first ones, whose weights may stay */
 
 typedef struct wafer_graph_use {
   uint32_t kernel, input;

@@ -11,7 +11,7 @@
  *   only nn ops are nn.weight. A kernel's weights are arguments of the call.
  * - placed: kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
  *   wafer.depths, wafer.slabs} and may carry {wafer.ahead, wafer.stays}; the module {wafer.mode,
- * wafer.batch, wafer.storage, and the cost of both modes}.
+ *   wafer.batch, wafer.storage, and the cost of both modes}.
  * - routed: every operand of a call comes from a wafer.stream, unless the value already lies there.
  * - scheduled: @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
  *
