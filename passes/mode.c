@@ -87,9 +87,19 @@ static bool waits_for_inputs(const choice *c) {
   return c->pipelined.cost.interval_cycles <= c->pipelined.edge && mode_shares_inputs(&c->graph);
 }
 
+/* Whether relays pay: programs, or where there are none streams, are faster by enough; or streams
+ * are, and programs, of which it is not known yet whether they will be made, about as fast. */
+static bool relays_pay(const choice *c, const sizing *with, wafer_cut cut) {
+  uint64_t now = interval_of(c, &c->pipelined, c->cut), then = interval_of(c, with, cut);
+  uint64_t flow = c->pipelined.cost.interval_cycles;
+  if (!with->cost.fits) return false;
+  if (then <= now - now / WAFER_RELAY_GAIN) return true;
+  return then <= now + now / WAFER_RELAY_GAIN &&
+         with->cost.interval_cycles <= flow - flow / WAFER_RELAY_GAIN;
+}
+
 /* The pipeline with such relays; *out NULL: it is no better, and without them again. */
 static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) {
-  uint64_t now = interval_of(c, &c->pipelined, c->cut);
   wafer_graph graph;
   wafer_cut cut;
   sizing with = {0};
@@ -97,7 +107,7 @@ static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) 
   if (!*out) return WAFER_OK;
   WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
   WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &cut, &with));
-  if (with.cost.fits && interval_of(c, &with, cut) <= now - now / WAFER_RELAY_GAIN) {
+  if (relays_pay(c, &with, cut)) {
     c->pipelined = with;
     c->cut = cut;
     return WAFER_OK;
