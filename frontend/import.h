@@ -188,6 +188,9 @@ MlirValue emit_reduce(import_node *n, wafer_op op, MlirValue x, uint32_t dims, b
 MlirValue emit_uniform(import_node *n, const wafer_shape *shape, int64_t skip);
 /* The node's convolution (its attributes, the weight's kernel) of other operands. */
 MlirValue emit_conv(import_node *n, MlirValue x, MlirValue w, MlirValue bias);
+/* Along the one dim behind (batch, channels), without pads; a null bias: none. */
+MlirValue emit_conv_along(import_node *n, MlirValue x, MlirValue w, MlirValue bias, int64_t group,
+                          int64_t stride);
 /* MaxPool of the node's operand: for each element of the result its position in the operand, as
  * i64; sizes, steps and first pads of the spatial dims. */
 typedef struct pool_geometry {

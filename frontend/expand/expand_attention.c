@@ -374,8 +374,7 @@ void import_linear_attention(import_node *n) {
 
 /* A convolution per channel over what came before; the last positions are the next call's past. */
 void import_causal_conv_with_state(import_node *n) {
-  static const int64_t one = 1, no_pads[2];
-  MlirValue x = node_input(n, 0), w = node_input(n, 1);
+  MlirValue x = node_input(n, 0), w = node_input(n, 1), bias = node_input(n, 2);
   wafer_shape s = node_type(n, x).shape, k = node_type(n, w).shape;
   const char *activation = attr_text(n, "activation", "none");
   bool swish = !strcmp(activation, "silu") || !strcmp(activation, "swish");
@@ -386,11 +385,7 @@ void import_causal_conv_with_state(import_node *n) {
   MlirValue before =
       node_has_input(n, 3) ? node_input(n, 3) : emit_expand(n, emit_scalar_like(n, x, 0), 3, past);
   if (lead) x = emit_concat(n, before, x, 2);
-  wafer_attr attrs[] = {INT_ATTR(group, s.dims[1]), INTS_ATTR(strides, 1, &one),
-                        INTS_ATTR(dilations, 1, &one), INTS_ATTR(pads, 2, no_pads)};
-  MlirValue operands[] = {x, w, node_input(n, 2)};
-  MlirValue y =
-      emit_op(n, WAFER_OP_conv, node_has_input(n, 2) ? 3 : 2, operands, attrs, WAFER_COUNT(attrs));
+  MlirValue y = emit_conv_along(n, x, w, bias, s.dims[1], 1);
   n->outputs[0] = swish ? MUL(y, emit_unary(n, WAFER_OP_sigmoid, y)) : y;
   if (n->output_count > 1) n->outputs[1] = emit_part(n, x, 2, s.dims[2], lead);
 }

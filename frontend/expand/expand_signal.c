@@ -8,7 +8,8 @@
  * as those of the operator's reference do, whose results keep that rounding where terms cancel. */
 #define MOST_DENSE 256
 #define MOST_DENSE_INVERSE 7
-/* Frames that overlap are taken by a convolution, which needs no copies of them. */
+/* Frames that overlap are taken by a convolution, which needs no copies of them, but of all their
+ * taps on each of its cores. */
 #define MOST_DENSE_FRAME 1024
 #define TAU 6.28318530717958647692
 
@@ -203,7 +204,7 @@ typedef struct frames {
 
 /* One convolution with the rows of the matrix, each times the window. */
 static MlirValue dense_frames(import_node *n, MlirValue x, MlirValue window, const frames *f) {
-  static const int64_t one = 1, no_pads[2], parts_first[] = {0, 2, 1}, frames_first[] = {0, 2, 1};
+  static const int64_t swap[] = {0, 2, 1}; /* positions and parts, then frames and bins */
   int64_t parts = node_type(n, x).shape.dims[2], batch = node_type(n, x).shape.dims[0];
   int64_t dims[] = {f->bins * 2, parts, f->length};
   wafer_view matrix = node_new_tensor(n, node_dtype(n, x), 3, dims);
@@ -212,15 +213,12 @@ static MlirValue dense_frames(import_node *n, MlirValue x, MlirValue window, con
               &(matrix_steps){1, f->length, 2 * parts * f->length, parts * f->length});
   MlirValue filters = emit_constant(n, &matrix);
   if (window.ptr) filters = MUL(filters, window);
-  wafer_attr attrs[] = {INT_ATTR(group, 1), INTS_ATTR(strides, 1, &f->step),
-                        INTS_ATTR(dilations, 1, &one), INTS_ATTR(pads, 2, no_pads)};
-  MlirValue operands[] = {emit_transpose(n, x, 3, parts_first), filters};
-  x = emit_op(n, WAFER_OP_conv, 2, operands, attrs, WAFER_COUNT(attrs));
-  x = emit_transpose(n, x, 3, frames_first);
+  x = emit_conv_along(n, emit_transpose(n, x, 3, swap), filters, none, 1, f->step);
+  x = emit_transpose(n, x, 3, swap);
   return emit_reshape(n, x, 4, (int64_t[]){batch, f->count, f->bins, 2});
 }
 
-/* Frames by themselves, looked up, each a transform by factors. */
+/* Frames by themselves, looked up, each a transform, by factors where it has some. */
 static MlirValue split_frames(import_node *n, MlirValue x, MlirValue window, const frames *f) {
   wafer_shape s = node_type(n, x).shape;
   wafer_view table = node_new_tensor(n, WAFER_DTYPE_i64, 2, (int64_t[]){f->count, f->length});
@@ -255,8 +253,7 @@ void import_stft(import_node *n) {
   if (n->status != WAFER_OK) return;
   bool onesided = attr_int(n, "onesided", 1) != 0;
   frames f = {length, step, 1 + (s.dims[1] - length) / step, onesided ? length / 2 + 1 : length};
-  bool dense = length <= MOST_DENSE_FRAME || middle_factor(length) == 1;
-  n->outputs[0] = (dense ? dense_frames : split_frames)(n, x, window, &f);
+  n->outputs[0] = (length <= MOST_DENSE_FRAME ? dense_frames : split_frames)(n, x, window, &f);
 }
 
 /* ---- Windows: sums of cosines ---- */

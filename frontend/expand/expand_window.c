@@ -105,6 +105,15 @@ MlirValue emit_conv(import_node *n, MlirValue x, MlirValue weight, MlirValue bia
   return emit_op(n, WAFER_OP_conv, bias.ptr ? 3 : 2, operands, attrs, WAFER_COUNT(attrs));
 }
 
+MlirValue emit_conv_along(import_node *n, MlirValue x, MlirValue weight, MlirValue bias,
+                          int64_t group, int64_t stride) {
+  static const int64_t one = 1, no_pads[2];
+  wafer_attr attrs[] = {INT_ATTR(group, group), INTS_ATTR(strides, 1, &stride),
+                        INTS_ATTR(dilations, 1, &one), INTS_ATTR(pads, 2, no_pads)};
+  MlirValue operands[] = {x, weight, bias};
+  return emit_op(n, WAFER_OP_conv, bias.ptr ? 3 : 2, operands, attrs, WAFER_COUNT(attrs));
+}
+
 void import_conv(import_node *n) {
   n->outputs[0] = emit_conv(n, node_input(n, 0), node_input(n, 1), node_input(n, 2));
 }
