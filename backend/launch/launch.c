@@ -219,10 +219,9 @@ static wafer_status finish_ahead(launcher *l, uint32_t nth, const launch_rooms *
 }
 
 /* Cycles between samples of a train with which bands keep the pace of the wafer's edge: none is
- * faster then. Functions of a plan that has several bring their own. */
+ * faster then. */
 static uint64_t edge_pace(const launcher *l) {
-  uint64_t edge = wafer_plan_edge_traffic(l->plan).cycles;
-  return l->plan->function_count == 1 ? edge * wafer_machine_bands(l->plan->machine) : 0;
+  return launch_edge_cycles(l) * wafer_machine_bands(l->plan->machine);
 }
 
 static bool keeps_pace(const launcher *l, const wafer_launch *train) {

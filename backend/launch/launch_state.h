@@ -163,7 +163,12 @@ typedef struct launch_wish {
   uint64_t wanted; /* trains that are much faster are no better; 0: they are */
   const fragment_effort *effort; /* when it is spent it is as if they were too slow; NULL: never */
 } launch_wish;
-/* The interval between samples of a train, UINT64_MAX where that is not `below`. */
+/* Of a sample across the wafer's edge; 0: functions of a plan that has several bring their own. */
+static inline uint64_t launch_edge_cycles(const launcher *l) {
+  return l->plan->function_count == 1 ? wafer_plan_edge_traffic(l->plan).cycles : 0;
+}
+/* The interval between samples of a train, UINT64_MAX where that is not `below`; never shorter than
+ * the edge's. */
 wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,
                          uint64_t *interval);
 /* What else is predicted of one: when its first sample ends, what short trains take, what its

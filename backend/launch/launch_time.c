@@ -321,7 +321,7 @@ static train_times *begin_train(launcher *l, const launch_pieces *p, uint32_t ph
 static uint64_t interval_of(const launcher *l, const launch_pieces *p, const train_times *t) {
   uint32_t from = told_from(p, t->samples), count = t->samples - 1 - from;
   uint64_t told = (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
-  uint64_t edge = l->plan->function_count == 1 ? wafer_plan_edge_traffic(l->plan).cycles : 0;
+  uint64_t edge = launch_edge_cycles(l);
   return told > edge ? told : edge;
 }
 

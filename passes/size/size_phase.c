@@ -252,7 +252,7 @@ void streaming_arrive(streaming *s, uint32_t k) {
   const sized_kernel *sized = &s->out->kernels[k];
   wafer_kernel_body body = size_with_depths(&s->graph->kernels[k].body, sized->depths);
   size_phase *own = &s->own[k];
-  s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
+  streaming_at(s, k);
   own->weights = size_weight_cycles(s->ctx->machine, &body, sized->point, sized);
   own->spread = own->weights ? spread_of(s, &body, sized->point, sized) : 0;
   if (!own->weights) own->load_bytes = 0;

@@ -18,7 +18,7 @@ static resting rest_of(streaming *s, const wafer_graph_use *use) {
   const wafer_kernel_body *own = &s->graph->kernels[use->kernel].body;
   wafer_kernel_body body = size_with_depths(own, sized->depths);
   bool sparse = body.sparsity && body.sparsity[use->input].sparse;
-  s->corner = s->shares ? s->shares[use->kernel].corner : (wafer_core_at){0, 0};
+  streaming_at(s, use->kernel);
   resting r = {.whole = sized->depths[use->input] > 0 && !sparse,
                .at = streaming_input(s, &body, sized->point, use->input)};
   r.bytes = holding_bytes(&r.at, &body.inputs[use->input], body.storage);

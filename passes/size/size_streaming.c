@@ -83,7 +83,7 @@ static wafer_status size_all(streaming *s, bool *fits) {
   WAFER_TRY(start(s));
   if (!s->wished) WAFER_TRY(streaming_find_curves(s));
   for (uint32_t k = 0; k < s->graph->kernel_count && *fits; k++) {
-    s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
+    streaming_at(s, k);
     WAFER_TRY(streaming_phase(s, k, fits));
   }
   if (!*fits) return WAFER_OK;

@@ -51,6 +51,11 @@ typedef struct streaming {
 
 wafer_status streaming_no_memory(const streaming *s);
 
+/* Kernel k is at hand. */
+static inline void streaming_at(streaming *s, uint32_t k) {
+  s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
+}
+
 /* ---- What is held: size_held.c ---- */
 
 /* Where a shape has an input, an output. */
