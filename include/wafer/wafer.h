@@ -237,6 +237,8 @@ typedef struct wafer_options {
   wafer_reductions reductions;
   uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may
                          take so many WAFER_SLOWER_PARTS longer; 0: as the search finds best */
+  uint32_t wander;    /* of a pipeline with every kernel pinned, which a search lays out for the
+                         pace of programs: one of the layouts near the pins; 0: pins hold */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;

@@ -396,6 +396,17 @@ static wafer_status find_pace(search *s, shelf_place *best) {
   return WAFER_OK;
 }
 
+/* Whether all pins together are a layout near which another is looked for. */
+static bool wanders(const pipeline *p) {
+  return p->pin && p->ctx->options->wander && p->ctx->options->pin_count == p->graph->kernel_count;
+}
+
+static wafer_status wander_off(pipeline *p, shelf_place *best) {
+  WAFER_TRY(pipeline_wander(p, best));
+  p->pin = NULL;
+  return pipeline_settle(p, best);
+}
+
 static wafer_status search_layout(pipeline *p, bool quick, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   bool paced = size_seeks_pace(p->ctx, p->graph);
@@ -405,6 +416,7 @@ static wafer_status search_layout(pipeline *p, bool quick, shelf_place *best, bo
   WAFER_TRY(search_find_areas(&s));
   if (*fits) memcpy(best, p->places, n * sizeof *best);
   for (uint32_t k = 0; *fits && k < n; k++) best[k].point = p->out->kernels[k].point;
+  if (*fits && wanders(p)) return wander_off(p, best);
   if (*fits && paced) return find_pace(&s, best);
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;

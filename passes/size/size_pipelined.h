@@ -100,6 +100,9 @@ wafer_status pipeline_meet_pace(const pipeline *p, bool quick, shelf_place *plac
  * are dead, reserved or pinned, and where kernels have replicas. Some layout is settled before; the
  * one found is not. */
 wafer_status pipeline_shorten_turns(pipeline *p, shelf_place *places);
+/* One of the layouts near `places`, which are settled: a few kernels cut otherwise, shelves that
+ * end elsewhere, turns predicted about as short. It is not settled. */
+wafer_status pipeline_wander(pipeline *p, shelf_place *places);
 /* The longest turn of a kernel, predicted, without what crosses the wafer's edge. */
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
 /* Cycles between samples where each core has its turns one after the other, as core programs do,

@@ -25,6 +25,9 @@
 #define NO_ROOM 4           /* words without room on their way: one part of the slowest kernel */
 #define HOT 0.003           /* of the energy at first: a rise that is taken once in e times, */
 #define COLD 0.0001         /* and at last */
+#define NEAR 1.15           /* times the energy: layouts nearby have no more */
+#define MOST_LOOKS 512      /* for all changes that lead to one */
+#define WARM 0.0003         /* of the energy, on the way to some of them */
 
 /* Of an option of the producer with one of the user: whether their rows, and their columns, hold
  * the same, and whether words have room on their way. A bit says that it is known, the next one
@@ -394,14 +397,35 @@ static uint64_t moves_of(const pipeline *p) {
   return asked && asked < moves ? asked : moves;
 }
 
+static turns turns_of(pipeline *p, uint64_t seed) {
+  wafer_arena *arena = p->ctx->arena;
+  uint32_t n = p->graph->kernel_count;
+  uint64_t(*most)[MEET_SIDES] = wafer_arena_alloc(arena, p->graph->value_count, sizeof *most);
+  return (turns){.p = p,
+                 .m = {.p = p,
+                       .t = p->out->cost.interval_cycles * SLOWEST / 8,
+                       .share = 1,
+                       .kernels = WAFER_NEW(arena, meet_kernel, n)},
+                 .held = WAFER_NEW(arena, uint64_t *, n),
+                 .receives = WAFER_NEW(arena, uint64_t, n),
+                 .sends = WAFER_NEW(arena, uint64_t, n),
+                 .most = most,
+                 .price = PRICED,
+                 .random = {seed}};
+}
+
+static void put_down(const turns *t, const state *s, shelf_place *places) {
+  for (uint32_t k = 0; k < t->p->graph->kernel_count; k++)
+    places[k] = (shelf_place){.rect = s->rect[k], .point = option_of(t, s, k)->point};
+}
+
 /* Takes the layout if its pace is shorter. */
 static wafer_status take(const turns *t, shelf_place *places) {
   uint32_t n = t->p->graph->kernel_count;
   uint64_t before, after;
   shelf_place *found = WAFER_NEW(t->p->ctx->arena, shelf_place, n);
   if (!found) return pipeline_no_memory(t->p);
-  for (uint32_t k = 0; k < n; k++)
-    found[k] = (shelf_place){.rect = t->best.rect[k], .point = option_of(t, &t->best, k)->point};
+  put_down(t, &t->best, found);
   WAFER_TRY(pipeline_pace(t->p, places, &before));
   WAFER_TRY(pipeline_pace(t->p, found, &after));
   if (after < before) memcpy(places, found, n * sizeof *places);
@@ -409,23 +433,63 @@ static wafer_status take(const turns *t, shelf_place *places) {
 }
 
 wafer_status pipeline_shorten_turns(pipeline *p, shelf_place *places) {
-  uint32_t n = p->graph->kernel_count;
-  wafer_arena *arena = p->ctx->arena;
   const wafer_options *o = p->ctx->options;
-  turns t = {.p = p,
-             .m = {.p = p,
-                   .t = p->out->cost.interval_cycles * SLOWEST / 8,
-                   .share = 1,
-                   .kernels = WAFER_NEW(arena, meet_kernel, n)},
-             .held = WAFER_NEW(arena, uint64_t *, n),
-             .receives = WAFER_NEW(arena, uint64_t, n),
-             .sends = WAFER_NEW(arena, uint64_t, n),
-             .most = wafer_arena_alloc(arena, p->graph->value_count, sizeof *t.most),
-             .price = PRICED,
-             .random = {o->place_seed + ((uint64_t)o->slower << 32)}};
   if (!may_search(p, places)) return WAFER_OK;
+  turns t = turns_of(p, o->place_seed + ((uint64_t)o->slower << 32));
   if (o->place_seconds > 0) t.until = placer_seconds() + o->place_seconds / TRIES;
   WAFER_TRY(open_turns(&t, places));
   anneal(&t, moves_of(p));
   return t.best.energy < HUGE_VAL ? take(&t, places) : WAFER_OK;
+}
+
+/* ---- a layout nearby ---- */
+
+static bool same_layout(const turns *t, const state *a, const state *b) {
+  uint32_t n = t->p->graph->kernel_count;
+  return !memcmp(a->option, b->option, n * sizeof *a->option) &&
+         !memcmp(a->breaks, b->breaks, n * sizeof *a->breaks);
+}
+
+/* A kernel is cut otherwise, or two that share a value are, or a shelf ends elsewhere. */
+static void move_any(turns *t, state *s) {
+  uint32_t move_of = rng_below(&t->random, 8), k = rng_below(&t->random, t->p->graph->kernel_count);
+  if (move_of < 2) {
+    change_break(t, s);
+    return;
+  }
+  if (move_of < 4) change_option(t, s, neighbour(t, k));
+  change_option(t, s, k);
+}
+
+/* So many moves one after the other, whatever they are worth as long as it is no more than `most`;
+ * with some heat those that make turns longer are seldom taken. */
+static void wander(turns *t, uint32_t moves, uint32_t changes, double heat, double most) {
+  for (uint32_t i = 0, taken = 0; i < moves && taken < changes; i++) {
+    copy(t, &t->tried, &t->now);
+    heat > 0 ? move(t, &t->tried) : move_any(t, &t->tried);
+    lay_out(t, &t->tried);
+    weigh(t, &t->tried, &t->now);
+    double rise = t->tried.energy - t->now.energy;
+    if (t->tried.beyond || t->tried.energy > most || same_layout(t, &t->tried, &t->now) ||
+        (heat > 0 && rise > 0 && rng_unit(&t->random) >= exp(-rise / heat)))
+      continue;
+    copy(t, &t->now, &t->tried);
+    taken++;
+  }
+}
+
+wafer_status pipeline_wander(pipeline *p, shelf_place *places) {
+  static const uint32_t changes[] = {1, 2, 4, 8}, moves[] = {30, 300, 3000, 10000};
+  const wafer_options *o = p->ctx->options;
+  const uint32_t far = o->wander / 2 % WAFER_COUNT(changes);
+  turns t = turns_of(p, o->place_seed + ((uint64_t)o->wander << 32));
+  WAFER_TRY(open_turns(&t, places));
+  if (t.now.beyond) return WAFER_OK;
+  const double now = t.now.energy;
+  if (o->wander % 2)
+    wander(&t, MOST_LOOKS, changes[far], 0, now * NEAR);
+  else
+    wander(&t, moves[far], UINT32_MAX, now * WARM, now * NEAR);
+  put_down(&t, &t.now, places);
+  return WAFER_OK;
 }

@@ -85,6 +85,14 @@ for options in "" "--edge-gbps inf" "--bands 1" "--objective latency"; do
   says best.out "by core programs"
   says best.json '"timed_by":	"programs"'
 done
+# A search goes on from the faster plan to layouts nearby, whose programs may be faster.
+for moves in 999 64000; do # a try for each thousand
+  "$wafer" compile "$source/test/data/averages.onnx" -q -o near.wplan --mode pipelined --machine small64 --edge-gbps inf \
+    --bands 1 --placer best --place-moves $moves --report near$moves.json 2>err || fail "near: $(head -1 err)"
+done
+[ "$(($(number near999.json interval_cycles) * 7 / 8))" -ge "$(number near64000.json interval_cycles)" ] ||
+  fail "near: $(number near64000.json interval_cycles) cycles, $(number near999.json interval_cycles) without"
+gives 0 "^total" "$wafer" check near.wplan --samples 8 --seed 5 --total 5
 for plan in one three auto free alone best; do # what no layout is below
   says $plan.out "bound: no core programs"
   least=$(number $plan.json least_interval_cycles)

@@ -19,7 +19,8 @@
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
   uint64_t most = r->compute_cycles > r->edge_cycles ? r->compute_cycles : r->edge_cycles;
-  return (candidate){ir,   plan,           *options, r->interval_cycles, r->latency_cycles,
+  uint64_t turn = r->one_band_interval_cycles ? r->one_band_interval_cycles : r->interval_cycles;
+  return (candidate){ir,   plan,           *options, r->interval_cycles, r->latency_cycles, turn,
                      most, r->edge_cycles, 0};
 }
 
@@ -239,21 +240,30 @@ static wafer_status try_apart(thoughts *t) {
   return thoughts_try_pipeline(t, own, SMALL_GAIN, &taken);
 }
 
-/* For a search on one band: a wafer that is full has no cores for relays and no room for wider
- * kernels, and what each holds up there no prediction tells. Kernels that may take a little longer
- * are squarer; whether their programs are faster, their plans tell. Two bands may be there for want
- * of programs on one. */
-static wafer_status try_slower(thoughts *t) {
+/* Whether a search has one band without relays. Two bands may be there for want of programs on
+ * one. */
+static bool is_alone(const thoughts *t) {
   uint32_t bands = thoughts_cut_of(&t->now).bands;
   bool open = bands == 1 || (bands == 2 && !t->ctx->options->bands);
-  bool taken, alone = open && !thoughts_has_relays(t->now.plan);
-  for (uint32_t s = 1; alone && s <= MOST_SLOWER && thoughts_may_change(&t->now); s++) {
-    wafer_options own = t->now.options;
-    own.slower = s;
-    thoughts_ask_for(&own, (wafer_cut){1, 1, false});
-    own.relays = WAFER_RELAYS_none;
-    WAFER_TRY(thoughts_try_pipeline(t, own, SMALL_GAIN, &taken));
-  }
+  return open && t->now.options.placer == WAFER_PLACER_best && !thoughts_has_relays(t->now.plan);
+}
+
+static wafer_options slowed(const thoughts *t, uint32_t slower) {
+  wafer_options own = t->now.options;
+  own.slower = slower;
+  thoughts_ask_for(&own, (wafer_cut){1, 1, false});
+  own.relays = WAFER_RELAYS_none;
+  return own;
+}
+
+/* A wafer that is full has no cores for relays and no room for wider kernels, and what each holds
+ * up there no prediction tells. Kernels that may take a little longer are squarer; whether their
+ * programs are faster, their plans tell. */
+static wafer_status try_slower(thoughts *t) {
+  bool taken, alone = is_alone(t);
+  for (uint32_t s = t->now.options.slower + 1;
+       alone && s <= MOST_SLOWER && thoughts_may_change(&t->now); s++)
+    WAFER_TRY(thoughts_try_pipeline(t, slowed(t, s), SMALL_GAIN, &taken));
   return WAFER_OK;
 }
 
@@ -272,6 +282,14 @@ static bool is_paced(const candidate *now) {
   return now->options.objective == WAFER_OBJECTIVE_throughput && now->interval <= now->edge;
 }
 
+/* A search's kernels that may take a little longer, where a core has no room for what comes of the
+ * fastest. */
+static wafer_status find_slower(thoughts *t) {
+  for (uint32_t s = 1; s <= MOST_SLOWER && is_alone(t) && !thoughts_has_programs(&t->now); s++)
+    WAFER_TRY(take_programs(t, slowed(t, s)));
+  return WAFER_OK;
+}
+
 /* Where programs cannot be made: fewer values are on their way if reductions are behind what they
  * reduce; then those of half as many bands, and again, or as long as they are soon made where they
  * are not faster than the streams. */
@@ -280,6 +298,7 @@ static wafer_status find_programs(thoughts *t) {
   wafer_cut cut = thoughts_cut_of(&t->now);
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   if (thoughts_may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
+  if (!thoughts_has_programs(&t->now)) WAFER_TRY(find_slower(t));
   for (uint32_t each = cut.bands / cut.sides / 2;
        !own.bands && each && !thoughts_has_programs(&t->now); each /= 2) {
     if (is_paced(&t->now) && !thoughts_are_soon_done(t, 1)) break;

@@ -11,24 +11,25 @@ static bool alike(const wafer_plan *a, const wafer_plan *b) {
   return x.bands == y.bands && x.sides == y.sides && a->kernel_count == b->kernel_count;
 }
 
-/* Keeps the better one; of equals the one at hand, or the search's, where it looked for short
- * wires. `told`: says what was compared. */
-static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
-                                const char **told) {
-  bool has = thoughts_has_programs(other);
-  bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
-  bool better = has && (wire ? thoughts_worth(other) <= thoughts_worth(now)
-                             : thoughts_worth(other) < thoughts_worth(now));
-  const candidate *kept = better ? other : now, *left = better ? now : other;
-  const char *names[] = {"shelves", "placer best"};
-  if (has)
-    *told = wafer_arena_printf(
-        t->ctx->arena, "%s: %llu cycles %s by core programs, %llu with %s",
-        names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)thoughts_worth(kept),
-        now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
-        (unsigned long long)thoughts_worth(left), names[left->options.placer == WAFER_PLACER_best]);
-  thoughts_choose(now, other, better);
-  return has && !*told ? cli_no_memory() : WAFER_OK;
+/* Keeps the better one, of equals the search's where it looks for short wires, and goes on from it
+ * in small steps. `told`: says what was compared. */
+static wafer_status keep_better(thoughts *t, candidate *found, const char **told) {
+  const bool has = thoughts_has_programs(found),
+             latency = t->now.options.objective == WAFER_OBJECTIVE_latency;
+  const uint64_t shelves = thoughts_worth(&t->now), search = has ? thoughts_worth(found) : 0;
+  bool wire = t->now.options.objective == WAFER_OBJECTIVE_wire;
+  bool better = has && (wire ? search <= shelves : search < shelves);
+  thoughts_choose(&t->now, found, better);
+  WAFER_TRY(thoughts_wander(t));
+  const uint64_t kept = thoughts_worth(&t->now);
+  better |= kept < shelves;
+  if (!has && !better) return WAFER_OK;
+  *told = wafer_arena_printf(t->ctx->arena, "%s: %llu cycles %s by core programs, %llu with %s",
+                             better ? "placer best" : "shelves", (unsigned long long)kept,
+                             latency ? "of a sample" : "between samples",
+                             (unsigned long long)(better ? shelves : search),
+                             better ? "shelves" : "placer best");
+  return *told ? WAFER_OK : cli_no_memory();
 }
 
 /* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
@@ -108,7 +109,7 @@ wafer_status thoughts_compare_placers(thoughts *t, const char **told) {
   first = t->now;
   t->now = shelves;
   WAFER_TRY(search_again(t, &first));
-  return keep_better(t, &first, &t->now, told);
+  return keep_better(t, &first, told);
 }
 
 static const char *tell_training(const thoughts *t, bool best, bool by_programs,

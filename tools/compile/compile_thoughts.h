@@ -15,6 +15,7 @@ typedef struct candidate {
   const wafer_plan *plan;
   wafer_options options;
   uint64_t interval, latency; /* cycles of a sample */
+  uint64_t turn;              /* interval of a band by itself */
   uint64_t flow;              /* interval, were cores to receive and send while they compute */
   uint64_t edge;              /* cycles of a sample across the wafer's edge */
   uint64_t made;              /* what had been spent then, which tells it from others; 0: first */
@@ -72,6 +73,8 @@ uint64_t thoughts_worth(const candidate *c);
 /* The plan at hand with what suits it: relays, bands and the like, as far as they were left open.
  */
 wafer_status thoughts_suit(thoughts *t);
+/* A search's plan by small changes of its layout (compile_wander.c). */
+wafer_status thoughts_wander(thoughts *t);
 /* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
 bool thoughts_may_compare(const wafer_options *o);
 /* Keeps the faster of shelves' plan and the search's; *told, in the arena: what was compared. */
