@@ -9,6 +9,7 @@
 #include "size_best.h"
 
 #define DEFAULT_MOVES 2000000
+#define MOST_WORK 512000000   /* of more than 256 kernels as many moves as go through so many */
 #define TRAINING_MOVES 200000 /* of several times as many kernels, each of which takes longer */
 #define QUICK_MOVES 100000
 #define TRIES 4      /* each with more room for buffers, or in more haste */
@@ -81,6 +82,13 @@ static void take_places(search *s, const search_area *area, const wafer_placer_p
   }
 }
 
+/* Where nobody said how many: a move goes through all kernels. */
+static uint64_t default_moves(const search *s) {
+  uint64_t most = MOST_WORK / (s->item_count ? s->item_count : 1);
+  if (s->p->ctx->options->training) return TRAINING_MOVES;
+  return most < DEFAULT_MOVES ? most : DEFAULT_MOVES;
+}
+
 /* Asks the engine about one area, in its share of the moves and seconds. found: it laid everything
  * out. It is asked without a sink for errors: shelves may fit where it fails, and there are other
  * tries. */
@@ -94,8 +102,7 @@ static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_pl
   wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
   options.start = s->start ? s->start + area->first : NULL;
   options.seconds = o->place_seconds / (TRIES + MOST_TRIES + HOLDS) * area->count / s->item_count;
-  if (!o->place_moves && o->place_seconds <= 0)
-    options.moves = o->training ? TRAINING_MOVES : DEFAULT_MOVES;
+  if (!o->place_moves && o->place_seconds <= 0) options.moves = default_moves(s);
   if (s->quick && options.moves > QUICK_MOVES) options.moves = QUICK_MOVES;
   if (s->area_count > 1 && options.moves)
     options.moves = options.moves / s->item_count * area->count + 1;
