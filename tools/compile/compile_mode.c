@@ -327,14 +327,23 @@ static wafer_status try_flow(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Whether an input of the model crosses the edge for several kernels. */
-static bool shares_inputs(const wafer_plan *plan) {
-  for (uint32_t i = 0; i < plan->stream_count; i++)
-    for (uint32_t j = 0; plan->streams[i].from.where == WAFER_AT_edge && j < i; j++)
-      if (plan->streams[j].from.where == WAFER_AT_edge &&
-          plan->streams[j].value == plan->streams[i].value)
-        return true;
-  return false;
+/* Whether an input of the model crosses the edge for several kernels, and the edge takes about as
+ * long for all that comes in as a sample does, so that others may wait for it. */
+static bool waits_for_shared(const candidate *c) {
+  const wafer_plan *plan = c->plan;
+  const wafer_machine *m = wafer_machine_whole(plan->machine);
+  uint64_t words = 0;
+  bool shares = false;
+  for (uint32_t i = 0; i < plan->stream_count; i++) {
+    const wafer_stream *s = &plan->streams[i];
+    if (s->from.where != WAFER_AT_edge) continue;
+    words += s->words;
+    for (uint32_t j = 0; j < i && !shares; j++)
+      shares = plan->streams[j].from.where == WAFER_AT_edge && plan->streams[j].value == s->value;
+  }
+  const uint64_t bytes = words * WAFER_WAVELET_BYTES, rate = m->edge_in_bytes_per_second;
+  return shares &&
+         wafer_machine_transfer_cycles(m, bytes, rate) >= c->interval - c->interval / SLOW_PART;
 }
 
 /* Where streams tell, and may wait for what crosses the edge several times: a relay takes it once.
@@ -344,7 +353,7 @@ static wafer_status try_shared(thoughts *t) {
   candidate other;
   bool late = t->now.interval > t->now.edge + t->now.edge / SLOW_PART;
   bool open = thoughts_may_relay(t) && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
-  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
+  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !waits_for_shared(&t->now))
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;

@@ -49,6 +49,7 @@ static wafer_status try_near(thoughts *t, uint32_t nth) {
   WAFER_TRY(thoughts_make(t, own, &other));
   other.options = before;
   bool taken = thoughts_has_programs(&other) && other.turn <= t->now.turn;
+  if (taken && other.turn < t->now.turn) t->gained = *t->spent;
   thoughts_choose(&t->now, &other, taken);
   return WAFER_OK;
 }
