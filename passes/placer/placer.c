@@ -12,8 +12,11 @@
 #include "placer_search.h"
 
 #define WORKERS 16u      /* threads at most */
-#define MOST_LEAST 512u  /* kernels: the least time takes their cube */
-#define LEAST_PART 4u    /* of all moves, for the least time of an order that hangs on no seed */
+#define LEAST_PART 4u    /* of all moves, or seconds, for an order that hangs on no seed */
+#define RUNS_PART 32u    /* and for one cut into runs that have rectangles to themselves */
+#define LEAST_RUN 6u     /* kernels of a run; the others' have some steps more */
+#define RUN_STEP 4u
+#define FEWEST_RUNS 20u /* less of them cut the wafer up too coarsely */
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
@@ -131,7 +134,7 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 /* What a round does to the best `lines` candidates, in a share of the budget. Many short searches
  * from different layouts find out which of them are worth the long ones. */
 typedef struct round_row {
-  enum { START, LEAST, STACKS, ANNEAL, AGAIN, POLISH } does;
+  enum { START, LEAST, RUNS, STACKS, ANNEAL, AGAIN, POLISH } does;
   uint32_t lines;
   double share;
   heat heats[2]; /* of candidates at even and at odd ranks: some must leave where they are */
@@ -139,6 +142,7 @@ typedef struct round_row {
 
 static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
                                    {LEAST, ORDERS, 0.1, {{0, 0}, {0, 0}}},
+                                   {RUNS, 13, 0, {{0, 0}, {0, 0}}},
                                    {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
                                    {ANNEAL, 32, 0.23, {{1, 0.02}, {4, 0.02}}},
                                    {ANNEAL, 12, 0.14, {{0.5, 0.02}, {2, 0.02}}},
@@ -179,14 +183,30 @@ static uint32_t shelves(const crew *w, uint32_t i) {
   return (i + (likely ? likely - 1 : 0)) % w->lines + 1;
 }
 
+/* A share of the moves, or seconds, for what is worth more than its round's. */
+static budget at_least(const crew *w, budget b, uint32_t share) {
+  const wafer_placer_options *o = w->run->options;
+  const double until = placer_seconds() + o->seconds / share;
+  if (b.most < o->moves / share) b.most = o->moves / share;
+  if (o->seconds > 0 && b.until < until) b.until = until;
+  return b;
+}
+
 /* Least times of the orders there are. Tables of hundreds of kernels take more than the round's
  * share, and are worth it: annealing does not come near what they find. */
 static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
+  if (i != ORDER_SHORT) b = at_least(w, b, LEAST_PART);
+  search_least(by, c, w->run->in.orders[i], 0, &b);
+}
+
+/* Least times where runs of an order have rectangles to themselves, which is soon known, and keeps
+ * what is near in the order near. Longer runs lose less, in shorter ones wires are shorter. */
+static void find_runs(const crew *w, worker *by, uint32_t i, budget b) {
   const placer *in = &w->run->in;
-  uint64_t part = w->run->options->moves / LEAST_PART;
-  if (in->p->count > MOST_LEAST) return;
-  if (i != ORDER_SHORT && b.most < part) b.most = part;
-  search_least(by, c, in->orders[i], &b);
+  const uint32_t run = LEAST_RUN + RUN_STEP * i;
+  if (in->p->count < FEWEST_RUNS * run) return;
+  b = at_least(w, b, RUNS_PART);
+  search_least(by, &w->run->candidates[ORDERS + i], in->orders[i % SHORT_ORDERS], run, &b);
 }
 
 static void serve(crew *w, worker *by, uint32_t i) {
@@ -202,9 +222,8 @@ static void serve(crew *w, worker *by, uint32_t i) {
     if (!enough(w->run)) search_start(by, c, shelves(w, i), i % GIVEN == 0 ? o->start : NULL);
     break;
   case LEAST: find_least(w, by, c, i, b); break;
-  case AGAIN:
-    if (w->run->in.p->count <= MOST_LEAST) search_again(by, c, &b);
-    break;
+  case RUNS: find_runs(w, by, i, b); break;
+  case AGAIN: search_again(by, c, &b); break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case POLISH:
     if (w->run->in.p->count <= MOST_POLISH) search_polish(by, c, &b);

@@ -173,10 +173,12 @@ typedef struct least_work {
 } least_work;
 
 /* The layout of least time among all slicing trees with this order of leaves, if it is faster than
- * key *high, which becomes its key; the best so far when the work is done. `down`: looked for from
- * *high down, else from the bound up. */
-bool tree_least(tree *t, const uint32_t *order, bool down, least_work *work, uint32_t *high);
-uint64_t tree_least_moves(const tree *t); /* what a table counts for */
+ * key *high, which becomes its key; the best so far when the work is done. `part`: of those in
+ * which each run of about so many kernels has a rectangle; 0: any, if there is memory for that.
+ * `down`: looked for from *high down, else from the bound up. */
+bool tree_least(tree *t, const uint32_t *order, uint32_t part, bool down, least_work *work,
+                uint32_t *high);
+uint64_t tree_least_moves(const tree *t, uint32_t part); /* what a table counts for */
 /* The leaves from first to last. */
 void tree_order(const tree_shape *s, uint32_t count, uint32_t *stack, uint32_t *order);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);

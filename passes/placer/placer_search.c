@@ -97,16 +97,16 @@ static uint32_t keys_below(const placer *in, double score) {
 }
 
 /* Leaves the candidate at the layout of least time, if one is better than its best. */
-static void least(worker *w, candidate *c, const uint32_t *order, bool down, const budget *b,
-                  uint32_t key) {
+static void least(worker *w, candidate *c, const uint32_t *order, uint32_t part, bool down,
+                  const budget *b, uint32_t key) {
   tree *t = &w->tree;
-  uint64_t each = tree_least_moves(t), most = b->most ? b->most / each : UINT64_MAX;
+  uint64_t each = tree_least_moves(t, part), most = b->most ? b->most / each : UINT64_MAX;
   least_work work = {most, b->until};
   if (most < PLACER_FEW_TABLES && c->best.score < INFINITY) {
     uint32_t faster = keys_below(t->in, t->in->p->time_weight * (double)c->best.time);
     key = faster < key ? faster : key;
   }
-  bool found = tree_least(t, order, down, &work, &key);
+  bool found = tree_least(t, order, part, down, &work, &key);
   w->moves += (most - work.tables) * each;
   t->is.root_width = t->in->p->width;
   if (!found || !fits_at(t, key)) return;
@@ -115,15 +115,15 @@ static void least(worker *w, candidate *c, const uint32_t *order, bool down, con
   c->failed = false;
 }
 
-void search_least(worker *w, candidate *c, const uint32_t *order, const budget *b) {
-  least(w, c, order, false, b, w->tree.in->key_count);
+void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, const budget *b) {
+  least(w, c, order, part, false, b, w->tree.in->key_count);
 }
 
 void search_again(worker *w, candidate *c, const budget *b) {
   const placer *in = w->tree.in;
   if (c->failed || c->best.score == INFINITY) return;
   tree_order(&c->now, w->tree.count, w->tree.stack, w->order);
-  least(w, c, w->order, true, b, keys_below(in, in->p->time_weight * (double)c->best.time));
+  least(w, c, w->order, 0, true, b, keys_below(in, in->p->time_weight * (double)c->best.time));
 }
 
 #define STACKS_MOVES 32     /* what weighing stacks counts for */

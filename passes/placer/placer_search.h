@@ -69,8 +69,8 @@ void placer_report(placer_run *run, double score);
 /* Lays the kernels out on `shelves` shelves, or as `start` has them, at the least time at which
  * they fit. */
 void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start);
-/* The layout of least time that keeps one of the orders. */
-void search_least(worker *w, candidate *c, const uint32_t *order, const budget *b);
+/* The layout of least time that keeps one of the orders; `part`: see tree_least. */
+void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, const budget *b);
 /* The same for the order of the leaves where the candidate stands. */
 void search_again(worker *w, candidate *c, const budget *b);
 /* Tries random stacks, at most `most`; the candidate stands at the best. */
