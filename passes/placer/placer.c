@@ -292,7 +292,7 @@ static void run_rounds(crew *w) {
     if (o->moves) w->budget.most = moves_until(w, share) / w->lines + 1;
     if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
     run_round(w);
-    if (rounds[i].does == STACKS) run->scale = wire_share(run);
+    if (rounds[i].does < ANNEAL) run->scale = wire_share(run); /* seconds may leave stacks out */
     if (rounds[i].does >= ANNEAL) rank(run);
   }
   rank(run); /* seconds may leave rounds out */

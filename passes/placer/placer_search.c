@@ -188,14 +188,26 @@ static void step(tree *t, rng *r, double temperature, double hot) {
   t->state = before;
 }
 
+#define WARM_MOVES 100.0  /* of each kernel; with fewer an annealing is the end of one */
+#define MOVE_SECONDS 1e-7 /* a move takes about so long for each kernel */
+
+/* Where an annealing begins, 0: at its start. What it has no moves to cool down from would stay, so
+ * one with few moves is the end of one with enough. */
+static double beginning(const tree *t, const budget *b, double now) {
+  double moves = b->most ? (double)b->most : INFINITY;
+  if (b->until > 0) moves = fmin(moves, (b->until - now) / (MOVE_SECONDS * t->count));
+  return fmax(0, 1 - moves / (WARM_MOVES * t->count));
+}
+
 void search_anneal(worker *w, candidate *c, const heat *h, const budget *b) {
   tree *t = &w->tree;
   if (c->failed || !enter(w, &c->now)) return;
   double hot = h->hot * w->run->scale, cold = h->cold * w->run->scale;
-  double started = placer_seconds();
+  double started = placer_seconds(), from = beginning(t, b, started);
   uint64_t moves = 0;
   for (double at; (at = spent(b, started, moves)) < 1 && !wafer_cancelled(w->run->diag);) {
-    double temperature = hot * pow(cold / hot, at);
+    at = from + (1 - from) * at;
+    double temperature = hot > 0 ? hot * pow(cold / hot, at) : 0;
     t->penalty = t->in->penalty * (0.3 + 24 * at * at);
     t->state.cost = tree_cost(t);
     for (int k = 0; k < 64; k++, moves++) {
