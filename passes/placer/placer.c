@@ -186,7 +186,7 @@ static uint32_t shelves(const crew *w, uint32_t i) {
 /* A share of the moves, or seconds, for what is worth more than its round's. */
 static budget at_least(const crew *w, budget b, uint32_t share) {
   const wafer_placer_options *o = w->run->options;
-  const double until = placer_seconds() + o->seconds / share;
+  const double until = fmin(placer_seconds() + o->seconds / share, w->run->started + o->seconds);
   if (b.most < o->moves / share) b.most = o->moves / share;
   if (o->seconds > 0 && b.until < until) b.until = until;
   return b;

@@ -261,14 +261,19 @@ static uint64_t bytes(const tree *t, uint64_t parts) {
   return (runs + intervals(parts > 1 ? parts : n)) * each;
 }
 
-/* Runs of the order that have tables of their own; 1: the whole is one table. */
+/* Runs of the order that have tables of their own; 1: the whole is one table, 0: there is no memory
+ * for any. That is least where a run's table is about as large as that of the whole. */
 static uint32_t part_count(const tree *t, uint32_t part) {
-  const uint32_t n = t->count;
+  const uint64_t n = t->count;
   if (!part && bytes(t, 1) <= MOST_BYTES) return 1;
   if (!part) part = MOST_PART;
-  uint32_t parts = (n + part - 1) / part;
-  while (parts < n && bytes(t, parts) > MOST_BYTES) parts++;
-  return parts;
+  uint64_t parts = (n + part - 1) / part;
+  const bool few = parts * parts * parts < n * n;
+  while (bytes(t, parts) > MOST_BYTES) {
+    if (few != (parts * parts * parts < n * n)) return 0;
+    parts = few ? parts + 1 : parts - 1;
+  }
+  return (uint32_t)parts;
 }
 
 static bool table_init(table *d, shared *s, const uint32_t *begin, uint32_t count) {
@@ -279,13 +284,13 @@ static bool table_init(table *d, shared *s, const uint32_t *begin, uint32_t coun
   return d->widths && d->heights;
 }
 
-/* false: out of memory. */
+/* false: out of memory, or there may not be that much. */
 static bool least_init(shared *s, table *top, tree *t, const uint32_t *order, uint32_t part,
                        double until) {
   const wafer_placer_problem *p = t->in->p;
   const uint32_t n = t->count, parts = part_count(t, part);
   *s = (shared){.t = t, .order = order, .arena = wafer_arena_create(), .until = until};
-  if (!s->arena) return false;
+  if (!s->arena || !parts) return false;
   s->rows = (p->height / LANES + 1) * LANES;
   s->columns = (p->width / LANES + 1) * LANES;
   s->area = WAFER_NEW(s->arena, uint64_t, n + 1);
@@ -308,7 +313,8 @@ static bool least_init(shared *s, table *top, tree *t, const uint32_t *order, ui
 uint64_t tree_least_moves(const tree *t, uint32_t part) {
   const wafer_placer_problem *p = t->in->p;
   const uint64_t n = t->count, lanes = (uint64_t)p->width + p->height;
-  const uint64_t parts = part_count(t, part), run = (n + parts - 1) / parts;
+  const uint64_t parts = part_count(t, part), run = parts ? (n + parts - 1) / parts : 0;
+  if (!parts) return UINT64_MAX;
   const uint64_t cubes = parts == 1 ? n * n * n : parts * run * run * run + parts * parts * parts;
   return cubes * lanes / MOVE_SUMS + 1;
 }

@@ -232,6 +232,27 @@ static void least_time_of_hundreds(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Runs of six are so many that the table of the whole is too large: they are longer, up to where
+ * their own are; on the larger wafer there is no memory for any. */
+static void least_time_of_thousands(void) {
+  enum { MANY = WAFER_PLACER_MOST_KERNELS };
+  static const wafer_placer_shape unit = {1, 1, 1, 0};
+  static wafer_placer_shapes kinds[MANY];
+  static uint32_t kind[MANY];
+  static const uint32_t sides[] = {633, 1000};
+  for (uint32_t i = 0; i < MANY; i++) kinds[i] = (wafer_placer_shapes){1, &unit}, kind[i] = i;
+  for (int k = 0; k < 2; k++) {
+    wafer_arena *arena = wafer_arena_create();
+    whole w;
+    uint32_t high = 1;
+    make_whole(&w, sides[k], MANY, kinds, kind, arena);
+    const uint64_t moves = tree_least_moves(&w.tree, 6);
+    CU_ASSERT(k ? moves == UINT64_MAX : moves < 200000);
+    if (k) CU_ASSERT(!tree_least(&w.tree, kind, 6, false, &(least_work){.tables = 1}, &high));
+    wafer_arena_destroy(arena);
+  }
+}
+
 /* Where no wire has been measured yet there is no heat, and an annealing goes downhill: it was
  * void, where seconds left out the round that measures. */
 static void no_heat(void) {
@@ -281,5 +302,6 @@ CU_TestInfo tests_placer_least[] = {{"least time", least_time},
                                     {"is asked for", least_time_is_asked},
                                     {"in runs", least_time_in_runs},
                                     {"of hundreds", least_time_of_hundreds},
+                                    {"of thousands", least_time_of_thousands},
                                     {"no heat", no_heat},
                                     CU_TEST_INFO_NULL};
