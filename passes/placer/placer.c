@@ -193,8 +193,10 @@ static budget at_least(const crew *w, budget b, uint32_t share) {
 }
 
 /* Least times of the orders there are. Tables of hundreds of kernels take more than the round's
- * share, and are worth it: annealing does not come near what they find. */
+ * share, and are worth it: annealing does not come near what they find. Runs of kernels that are
+ * alike gain nothing, and have the longest wires. */
 static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
+  if (i == ORDER_ALIKE && !tree_least_is_whole(&by->tree)) return;
   if (i != ORDER_SHORT) b = at_least(w, b, LEAST_PART);
   search_least(by, c, w->run->in.orders[i], 0, &b);
 }

@@ -178,8 +178,9 @@ typedef struct least_work {
  * `down`: looked for from *high down, else from the bound up. */
 bool tree_least(tree *t, const uint32_t *order, uint32_t part, bool down, least_work *work,
                 uint32_t *high);
-uint64_t tree_least_moves(const tree *t,
-                          uint32_t part); /* what a table counts for; UINT64_MAX: none is made */
+bool tree_least_is_whole(const tree *t); /* there is memory for one table of all kernels */
+/* What a table counts for; UINT64_MAX: none is made. */
+uint64_t tree_least_moves(const tree *t, uint32_t part);
 /* The leaves from first to last. */
 void tree_order(const tree_shape *s, uint32_t count, uint32_t *stack, uint32_t *order);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);

@@ -276,6 +276,10 @@ static uint32_t part_count(const tree *t, uint32_t part) {
   return (uint32_t)parts;
 }
 
+bool tree_least_is_whole(const tree *t) {
+  return part_count(t, 0) == 1;
+}
+
 static bool table_init(table *d, shared *s, const uint32_t *begin, uint32_t count) {
   const size_t n = intervals(count);
   *d = (table){.of = s, .count = count, .begin = begin};

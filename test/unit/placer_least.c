@@ -246,6 +246,7 @@ static void least_time_of_thousands(void) {
     whole w;
     uint32_t high = 1;
     make_whole(&w, sides[k], MANY, kinds, kind, arena);
+    CU_ASSERT(!tree_least_is_whole(&w.tree));
     const uint64_t moves = tree_least_moves(&w.tree, 6);
     CU_ASSERT(k ? moves == UINT64_MAX : moves < 200000);
     if (k) CU_ASSERT(!tree_least(&w.tree, kind, 6, false, &(least_work){.tables = 1}, &high));
