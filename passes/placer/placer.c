@@ -16,7 +16,7 @@
 #define RUNS_PART 32u    /* and for one cut into runs that have rectangles to themselves */
 #define LEAST_RUN 6u     /* kernels of a run; the others' have some steps more */
 #define RUN_STEP 4u
-#define FEWEST_RUNS 20u /* less of them cut the wafer up too coarsely */
+#define FEWEST_RUNS 20u /* fewer cut the wafer up too coarsely */
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 

@@ -10,7 +10,7 @@
  *
  * Of more kernels than there is memory for, runs of the order have tables of their own, and the
  * whole has one whose items are these runs: the least time is that of layouts in which each run
- * has a rectangle to itself. A run of a hundred kernels fills one with next to no loss. */
+ * has a rectangle to itself. Some dozens of kernels fill one with next to no loss. */
 #include <string.h>
 
 #include "placer_search.h"
@@ -317,8 +317,9 @@ static bool least_init(shared *s, table *top, tree *t, const uint32_t *order, ui
 uint64_t tree_least_moves(const tree *t, uint32_t part) {
   const wafer_placer_problem *p = t->in->p;
   const uint64_t n = t->count, lanes = (uint64_t)p->width + p->height;
-  const uint64_t parts = part_count(t, part), run = parts ? (n + parts - 1) / parts : 0;
+  const uint64_t parts = part_count(t, part);
   if (!parts) return UINT64_MAX;
+  const uint64_t run = (n + parts - 1) / parts;
   const uint64_t cubes = parts == 1 ? n * n * n : parts * run * run * run + parts * parts * parts;
   return cubes * lanes / MOVE_SUMS + 1;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "caught.h"
-#include "passes/placer/placer.h"
+#include "passes/placer/placer_search.h"
 
 /* As many cores as the work asks for, in every shape up to the side: time = work / cores, rounded
  * up. */
@@ -270,6 +270,48 @@ static void equal_ones_side_by_side(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Where no wire has been measured yet there is no heat, and an annealing goes downhill: it was
+ * void, where seconds left out the round that measures. */
+static void no_heat(void) {
+  enum { MANY = 16, SIDE = 8 };
+  static const wafer_placer_shape shape[] = {{2, 2, 1, 0}};
+  static const wafer_placer_shapes kinds[] = {{1, shape}};
+  static const uint32_t kind[MANY] = {0};
+  wafer_placer_edge edges[MANY / 2];
+  uint32_t at[MANY + 1], neighbour[MANY], order[MANY];
+  wafer_arena *arena = wafer_arena_create();
+  static placer_run run;
+  static worker w;
+  uint64_t level = 1, areas[MANY];
+  uint32_t key = 0;
+  for (uint32_t i = 0; i < MANY; i++) {
+    areas[i] = 4, at[i] = order[i] = i, neighbour[i] = (i + MANY / 2) % MANY;
+    if (i < MANY / 2) edges[i] = (wafer_placer_edge){i, i + MANY / 2, 1};
+  }
+  at[MANY] = MANY;
+  const wafer_placer_problem p = {
+      SIDE, SIDE, 1, MANY, MANY / 2, kinds, kind, edges, .time_weight = 1, .wire_weight = 1};
+  run = (placer_run){.options = &(wafer_placer_options){0}, .in = {.p = &p, .penalty = 100}};
+  run.in.reach_w = run.in.reach_h = SIDE;
+  run.in.levels = &level, run.in.level_count = 1, run.in.keys = &key, run.in.key_count = 1;
+  run.in.neighbour_at = at, run.in.neighbour = neighbour;
+  run.in.areas = areas;
+  for (int k = 0; k < ORDERS; k++) run.in.orders[k] = order;
+  CU_ASSERT_EQUAL_FATAL(pthread_mutex_init(&run.lock, NULL), 0);
+  w = (worker){.run = &run, .arena = arena};
+  CU_ASSERT_FATAL(curve_cache_init(&w.cache, &run.in, arena) &&
+                  tree_init(&w.tree, &run.in, &w.cache, arena));
+  candidate c = {.rng = {7}, .failed = true, .best = {.score = INFINITY}};
+  c.best.at = WAFER_NEW(arena, wafer_placed, MANY);
+  CU_ASSERT_FATAL(c.best.at && tree_shape_init(&c.now, &run.in, arena));
+  search_start(&w, &c, 4, NULL);
+  const uint64_t before = c.best.wire2;
+  search_anneal(&w, &c, &(heat){1, 0.02}, &(budget){.most = 20000});
+  CU_ASSERT(2 * c.best.wire2 < before + before / 2);
+  pthread_mutex_destroy(&run.lock);
+  wafer_arena_destroy(arena);
+}
+
 /* Lying or standing makes no difference to time or wire: the shape whose ports agree is taken. */
 static void adapters_count(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -409,6 +451,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"row of stacks", row_of_stacks},
                               {"mixed row", mixed_row},
                               {"equal ones side by side", equal_ones_side_by_side},
+                              {"no heat", no_heat},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
                               {"no time", no_time},

@@ -1,13 +1,39 @@
-/* passes/placer/placer_least.c, and what a search makes of it: layouts of least time, and of many
- * kernels. */
+/* passes/placer/placer_least.c, and what a search makes of it: layouts of least time. */
 #include "wafer/placer.h"
 
 #include <CUnit/CUnit.h>
-#include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "passes/placer/placer_search.h"
+
+/* A whole of kernels that have one shape each. */
+typedef struct whole {
+  wafer_placer_problem p;
+  placer in;
+  uint64_t level;
+  uint32_t key;
+  curve_cache cache;
+  tree tree;
+} whole;
+
+static void make_whole(whole *w, uint32_t side, uint32_t count, const wafer_placer_shapes *kinds,
+                       const uint32_t *kind, wafer_arena *arena) {
+  *w = (whole){.level = 1};
+  w->p = (wafer_placer_problem){side, side, count, count, 0, kinds, kind, NULL, .time_weight = 1};
+  w->in = (placer){.p = &w->p, .reach_w = side, .reach_h = side};
+  w->in.levels = &w->level, w->in.level_count = 1;
+  w->in.keys = &w->key, w->in.key_count = 1;
+  CU_ASSERT_FATAL(curve_cache_init(&w->cache, &w->in, arena) &&
+                  tree_init(&w->tree, &w->in, &w->cache, arena));
+}
+
+static void lay_out(tree *t, uint32_t side) {
+  t->is.root_width = side;
+  CU_ASSERT_FATAL(tree_build(t));
+  tree_outline(t);
+  CU_ASSERT_EQUAL(t->state.over, 0);
+  tree_decode(t);
+}
 
 /* Five rectangles that fill the wafer in one way alone, each time the rest cut off whole; the order
  * says which. A shelf holds none of it. */
@@ -15,36 +41,28 @@ static void least_time(void) {
   wafer_arena *arena = wafer_arena_create();
   static const wafer_placer_shape s[] = {
       {3, 10, 1, 0}, {7, 3, 1, 0}, {2, 7, 1, 0}, {5, 2, 1, 0}, {5, 5, 1, 0}};
-  static const uint32_t kind[5] = {0, 1, 2, 3, 4}, order[5] = {0, 1, 2, 3, 4};
+  static const uint32_t order[5] = {0, 1, 2, 3, 4};
   wafer_placer_shapes kinds[5];
+  whole w;
+  uint32_t high = 1;
   for (uint32_t i = 0; i < 5; i++) kinds[i] = (wafer_placer_shapes){1, &s[i]};
-  wafer_placer_problem p = {10, 10, 5, 5, 0, kinds, kind, NULL, .time_weight = 1};
-  uint64_t level = 1;
-  uint32_t key = 0, high = 1;
-  placer in = {.p = &p, .reach_w = 10, .reach_h = 10, .levels = &level, .level_count = 1};
-  in.keys = &key, in.key_count = 1;
-  curve_cache cache;
-  tree t;
-  CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+  make_whole(&w, 10, 5, kinds, order, arena);
   least_work work = {.tables = 0};
-  CU_ASSERT(!tree_least(&t, order, 0, false, &work, &high)); /* no work, no layout */
+  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high)); /* no work, no layout */
   work = (least_work){8, 1e-9};
-  CU_ASSERT(!tree_least(&t, order, 0, false, &work, &high)); /* no time left */
+  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high)); /* no time left */
   CU_ASSERT_EQUAL(work.tables, 8);
   work.until = 0;
-  CU_ASSERT_FATAL(tree_least(&t, order, 0, false, &work, &high));
+  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, false, &work, &high));
   CU_ASSERT_EQUAL(high, 0);
   CU_ASSERT_EQUAL(work.tables, 7);
   high = 1;
-  CU_ASSERT_FATAL(tree_least(&t, order, 0, true, &work, &high));
+  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, true, &work, &high));
   CU_ASSERT_EQUAL(high, 0);
-  t.is.root_width = 10;
-  CU_ASSERT_FATAL(tree_build(&t));
-  tree_outline(&t);
-  CU_ASSERT_EQUAL(t.state.over, 0);
-  p.width = 9;
+  lay_out(&w.tree, 10);
+  w.p.width = 9;
   high = 1;
-  CU_ASSERT(!tree_least(&t, order, 0, false, &work, &high));
+  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high));
   wafer_arena_destroy(arena);
 }
 
@@ -77,25 +95,17 @@ static void least_time_of_many(void) {
   enum { MANY = 45, SIDE = 64 };
   wafer_placer_shape s[MANY];
   wafer_placer_shapes kinds[MANY];
-  uint32_t kind[MANY], key = 0;
-  uint64_t level = 1, state = 1;
+  uint32_t kind[MANY];
+  uint64_t state = 1;
   for (uint32_t n = 2; n <= MANY; n++) {
     wafer_arena *arena = wafer_arena_create();
-    wafer_placer_problem p = {SIDE, SIDE, n, n, 0, kinds, kind, NULL, .time_weight = 1};
-    placer in = {.p = &p, .reach_w = SIDE, .reach_h = SIDE, .levels = &level, .level_count = 1};
-    curve_cache cache;
-    tree t;
+    whole w;
     uint32_t high = 1;
-    least_work work = {.tables = 2};
-    in.keys = &key, in.key_count = 1;
     shatter(s, n, SIDE, SIDE, &state);
     kinds_of_their_own(n, s, kinds, kind);
-    CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
-    CU_ASSERT_FATAL(tree_least(&t, kind, 0, false, &work, &high));
-    t.is.root_width = SIDE;
-    CU_ASSERT_FATAL(tree_build(&t));
-    tree_outline(&t);
-    CU_ASSERT_EQUAL(t.state.over, 0);
+    make_whole(&w, SIDE, n, kinds, kind, arena);
+    CU_ASSERT_FATAL(tree_least(&w.tree, kind, 0, false, &(least_work){.tables = 2}, &high));
+    lay_out(&w.tree, SIDE);
     wafer_arena_destroy(arena);
   }
 }
@@ -144,27 +154,6 @@ static void least_time_is_asked(void) {
   wafer_arena_destroy(arena);
 }
 
-/* A whole of kernels that have one shape each. */
-typedef struct whole {
-  wafer_placer_problem p;
-  placer in;
-  uint64_t level;
-  uint32_t key;
-  curve_cache cache;
-  tree tree;
-} whole;
-
-static void make_whole(whole *w, uint32_t side, uint32_t count, const wafer_placer_shapes *kinds,
-                       const uint32_t *kind, wafer_arena *arena) {
-  *w = (whole){.level = 1};
-  w->p = (wafer_placer_problem){side, side, count, count, 0, kinds, kind, NULL, .time_weight = 1};
-  w->in = (placer){.p = &w->p, .reach_w = side, .reach_h = side};
-  w->in.levels = &w->level, w->in.level_count = 1;
-  w->in.keys = &w->key, w->in.key_count = 1;
-  CU_ASSERT_FATAL(curve_cache_init(&w->cache, &w->in, arena) &&
-                  tree_init(&w->tree, &w->in, &w->cache, arena));
-}
-
 /* Rectangles that fill a square, and each of them the kernels of a run. */
 static void shatter_runs(wafer_placer_shape *at, uint32_t runs, uint32_t run, uint32_t side,
                          uint64_t *state) {
@@ -172,14 +161,6 @@ static void shatter_runs(wafer_placer_shape *at, uint32_t runs, uint32_t run, ui
   shatter(outer, runs, side, side, state);
   for (uint32_t i = 0; i < runs; i++)
     shatter(at + i * run, run, outer[i].width, outer[i].height, state);
-}
-
-static void lay_out(tree *t, uint32_t side) {
-  t->is.root_width = side;
-  CU_ASSERT_FATAL(tree_build(t));
-  tree_outline(t);
-  CU_ASSERT_EQUAL(t->state.over, 0);
-  tree_decode(t);
 }
 
 /* Each run has a rectangle to itself: its kernels fill what is around them. */
@@ -254,49 +235,6 @@ static void least_time_of_thousands(void) {
   }
 }
 
-/* Where no wire has been measured yet there is no heat, and an annealing goes downhill: it was
- * void, where seconds left out the round that measures. */
-static void no_heat(void) {
-  enum { MANY = 16, SIDE = 8 };
-  static const wafer_placer_shape shape[] = {{2, 2, 1, 0}};
-  static const wafer_placer_shapes kinds[] = {{1, shape}};
-  static const uint32_t kind[MANY] = {0};
-  wafer_placer_edge edges[MANY / 2];
-  uint32_t at[MANY + 1], neighbour[MANY], order[MANY];
-  wafer_arena *arena = wafer_arena_create();
-  static placer_run run;
-  static worker w;
-  uint64_t level = 1;
-  uint32_t key = 0;
-  for (uint32_t i = 0; i < MANY; i++) {
-    at[i] = order[i] = i, neighbour[i] = (i + MANY / 2) % MANY;
-    if (i < MANY / 2) edges[i] = (wafer_placer_edge){i, i + MANY / 2, 1};
-  }
-  at[MANY] = MANY;
-  const wafer_placer_problem p = {
-      SIDE, SIDE, 1, MANY, MANY / 2, kinds, kind, edges, .time_weight = 1, .wire_weight = 1};
-  run = (placer_run){.options = &(wafer_placer_options){0}, .in = {.p = &p, .penalty = 100}};
-  run.in.reach_w = run.in.reach_h = SIDE;
-  run.in.levels = &level, run.in.level_count = 1, run.in.keys = &key, run.in.key_count = 1;
-  run.in.neighbour_at = at, run.in.neighbour = neighbour;
-  const uint64_t areas[MANY] = {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4};
-  run.in.areas = (uint64_t *)areas;
-  for (int k = 0; k < ORDERS; k++) run.in.orders[k] = order;
-  CU_ASSERT_EQUAL_FATAL(pthread_mutex_init(&run.lock, NULL), 0);
-  w = (worker){.run = &run, .arena = arena};
-  CU_ASSERT_FATAL(curve_cache_init(&w.cache, &run.in, arena) &&
-                  tree_init(&w.tree, &run.in, &w.cache, arena));
-  candidate c = {.rng = {7}, .failed = true, .best = {.score = INFINITY}};
-  c.best.at = WAFER_NEW(arena, wafer_placed, MANY);
-  CU_ASSERT_FATAL(c.best.at && tree_shape_init(&c.now, &run.in, arena));
-  search_start(&w, &c, 4, NULL);
-  const uint64_t before = c.best.wire2;
-  search_anneal(&w, &c, &(heat){1, 0.02}, &(budget){.most = 20000});
-  CU_ASSERT(2 * c.best.wire2 < before + before / 2);
-  pthread_mutex_destroy(&run.lock);
-  wafer_arena_destroy(arena);
-}
-
 CU_TestInfo tests_placer_least[] = {{"least time", least_time},
                                     {"of many", least_time_of_many},
                                     {"by few tables", least_time_by_few},
@@ -304,5 +242,4 @@ CU_TestInfo tests_placer_least[] = {{"least time", least_time},
                                     {"in runs", least_time_in_runs},
                                     {"of hundreds", least_time_of_hundreds},
                                     {"of thousands", least_time_of_thousands},
-                                    {"no heat", no_heat},
                                     CU_TEST_INFO_NULL};
