@@ -198,7 +198,7 @@ static budget at_least(const crew *w, budget b, uint32_t share) {
 static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
   if (i == ORDER_ALIKE && !tree_least_is_whole(&by->tree)) return;
   if (i != ORDER_SHORT) b = at_least(w, b, LEAST_PART);
-  search_least(by, c, w->run->in.orders[i], 0, &b);
+  search_least(by, c, w->run->in.orders[i], 0, 0, &b);
 }
 
 /* Least times where runs of an order have rectangles to themselves, which is soon known, and keeps
@@ -208,7 +208,8 @@ static void find_runs(const crew *w, worker *by, uint32_t i, budget b) {
   const uint32_t run = LEAST_RUN + RUN_STEP * i;
   if (in->p->count < FEWEST_RUNS * run) return;
   b = at_least(w, b, RUNS_PART);
-  search_least(by, &w->run->candidates[ORDERS + i], in->orders[i % SHORT_ORDERS], run, &b);
+  search_least(by, &w->run->candidates[ORDERS + i], in->orders[i % SHORT_ORDERS], run, w->run->time,
+               &b);
 }
 
 static void serve(crew *w, worker *by, uint32_t i) {
@@ -273,6 +274,15 @@ static double wire_share(const placer_run *run) {
   return fmax(wire / p->count, 1e-3 * run->in.score_bound);
 }
 
+/* What later rounds go by. */
+static void take_stock(placer_run *run) {
+  run->scale = wire_share(run);
+  for (uint32_t i = 0; i < run->count; i++) {
+    const layout *l = &run->candidates[i].best;
+    if (l->score < INFINITY && (!run->time || l->time < run->time)) run->time = l->time;
+  }
+}
+
 /* Moves that are left until this share of all is done: what a round leaves, the next one gets. */
 static uint64_t moves_until(const crew *w, double share) {
   uint64_t due = (uint64_t)((double)w->run->options->moves * share), done = 0;
@@ -294,7 +304,7 @@ static void run_rounds(crew *w) {
     if (o->moves) w->budget.most = moves_until(w, share) / w->lines + 1;
     if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
     run_round(w);
-    if (rounds[i].does < ANNEAL) run->scale = wire_share(run); /* seconds may leave stacks out */
+    if (rounds[i].does < ANNEAL) take_stock(run); /* seconds may leave stacks out */
     if (rounds[i].does >= ANNEAL) rank(run);
   }
   rank(run); /* seconds may leave rounds out */

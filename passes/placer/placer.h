@@ -175,8 +175,8 @@ typedef struct least_work {
 /* The layout of least time among all slicing trees with this order of leaves, if it is faster than
  * key *high, which becomes its key; the best so far when the work is done. `part`: of those in
  * which each run of about so many kernels has a rectangle; 0: any, if there is memory for that.
- * `down`: looked for from *high down, else from the bound up. */
-bool tree_least(tree *t, const uint32_t *order, uint32_t part, bool down, least_work *work,
+ * It is looked for near a key, 0 being the bound's. */
+bool tree_least(tree *t, const uint32_t *order, uint32_t part, uint32_t near, least_work *work,
                 uint32_t *high);
 bool tree_least_is_whole(const tree *t); /* there is memory for one table of all kernels */
 /* What a table counts for; UINT64_MAX: none is made. */

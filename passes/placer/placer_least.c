@@ -324,33 +324,36 @@ uint64_t tree_least_moves(const tree *t, uint32_t part) {
   return cubes * lanes / MOVE_SUMS + 1;
 }
 
-/* The least of the first *high keys that fits. Up from the bound few tables find nothing: each
- * halves what is left then. */
-static bool lower(const table *d, bool down, least_work *work, uint32_t *high) {
-  uint32_t low = 0, step = 1;
-  bool found = false, failed = false, few = !down && work->tables < PLACER_FEW_TABLES;
+/* The least of the first *high keys that fits, looked for near one. Up from the bound few tables
+ * find nothing: each halves what is left then. */
+static bool lower(const table *d, uint32_t near, least_work *work, uint32_t *high) {
+  const bool few = near == 0 && work->tables < PLACER_FEW_TABLES;
+  uint32_t low = 0, step = 2, at = few ? *high / 2 : near;
+  bool found = false, failed = false;
   while (low < *high && work->tables && !late(d->of)) { /* all below low do not fit */
-    uint32_t at = (low + *high) / 2;
-    if (!few && (down ? !failed : !found)) { /* by doubled steps; near the bound it is soon known */
-      uint32_t by = step < *high - low ? step : *high - low;
-      at = down ? *high - by : low + by - 1;
-      step *= 2;
-    }
     work->tables--;
     if (try_level(d, d->of->t->in->keys[at]))
       *high = at, found = true;
     else
       low = at + 1, failed = true;
+    if (!few && !failed && at >= low + step)
+      at -= step;
+    else if (!few && !found && at + step < *high)
+      at += step;
+    else
+      at = (low + *high) / 2;
+    step *= 2;
   }
   return found;
 }
 
-bool tree_least(tree *t, const uint32_t *order, uint32_t part, bool down, least_work *work,
+bool tree_least(tree *t, const uint32_t *order, uint32_t part, uint32_t near, least_work *work,
                 uint32_t *high) {
   shared s;
   table top;
-  if (!work->tables) return false; /* nor memory for any */
-  bool found = least_init(&s, &top, t, order, part, work->until) && lower(&top, down, work, high);
+  if (!work->tables || !*high) return false; /* nor memory for any */
+  if (near >= *high) near = *high - 1;
+  bool found = least_init(&s, &top, t, order, part, work->until) && lower(&top, near, work, high);
   wafer_arena_destroy(s.arena);
   return found;
 }

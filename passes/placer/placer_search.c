@@ -96,17 +96,21 @@ static uint32_t keys_below(const placer *in, double score) {
   return low;
 }
 
+static uint32_t key_of(const placer *in, uint64_t time) {
+  return keys_below(in, in->p->time_weight * (double)time);
+}
+
 /* Leaves the candidate at the layout of least time, if one is better than its best. */
-static void least(worker *w, candidate *c, const uint32_t *order, uint32_t part, bool down,
+static void least(worker *w, candidate *c, const uint32_t *order, uint32_t part, uint32_t near,
                   const budget *b, uint32_t key) {
   tree *t = &w->tree;
   uint64_t each = tree_least_moves(t, part), most = b->most ? b->most / each : UINT64_MAX;
   least_work work = {most, b->until};
   if (most < PLACER_FEW_TABLES && c->best.score < INFINITY) {
-    uint32_t faster = keys_below(t->in, t->in->p->time_weight * (double)c->best.time);
+    uint32_t faster = key_of(t->in, c->best.time);
     key = faster < key ? faster : key;
   }
-  bool found = tree_least(t, order, part, down, &work, &key);
+  bool found = tree_least(t, order, part, near, &work, &key);
   w->moves += (most - work.tables) * each;
   t->is.root_width = t->in->p->width;
   if (!found || !fits_at(t, key)) return;
@@ -115,15 +119,16 @@ static void least(worker *w, candidate *c, const uint32_t *order, uint32_t part,
   c->failed = false;
 }
 
-void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, const budget *b) {
-  least(w, c, order, part, false, b, w->tree.in->key_count);
+void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, uint64_t time,
+                  const budget *b) {
+  least(w, c, order, part, key_of(w->tree.in, time), b, w->tree.in->key_count);
 }
 
 void search_again(worker *w, candidate *c, const budget *b) {
-  const placer *in = w->tree.in;
   if (c->failed || c->best.score == INFINITY) return;
   tree_order(&c->now, w->tree.count, w->tree.stack, w->order);
-  least(w, c, w->order, 0, true, b, keys_below(in, in->p->time_weight * (double)c->best.time));
+  const uint32_t faster = key_of(w->tree.in, c->best.time);
+  least(w, c, w->order, 0, faster, b, faster);
 }
 
 #define STACKS_MOVES 32     /* what weighing stacks counts for */

@@ -21,6 +21,7 @@ typedef struct placer_run {
   const wafer_diag *diag;
   const wafer_placer_options *options;
   double started;
+  uint64_t time;  /* the least of the first layouts; 0: of none */
   double scale;   /* unit of the temperatures: the wire a kernel costs in the first layouts */
   uint32_t count; /* of candidates */
   candidate candidates[PLACER_CANDIDATES];
@@ -69,8 +70,10 @@ void placer_report(placer_run *run, double score);
 /* Lays the kernels out on `shelves` shelves, or as `start` has them, at the least time at which
  * they fit. */
 void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start);
-/* The layout of least time that keeps one of the orders; `part`: see tree_least. */
-void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, const budget *b);
+/* The layout of least time that keeps one of the orders, looked for near a time, 0 being the
+ * bound; `part`: see tree_least. */
+void search_least(worker *w, candidate *c, const uint32_t *order, uint32_t part, uint64_t time,
+                  const budget *b);
 /* The same for the order of the leaves where the candidate stands. */
 void search_again(worker *w, candidate *c, const budget *b);
 /* Tries random stacks, at most `most`; the candidate stands at the best. */

@@ -48,21 +48,21 @@ static void least_time(void) {
   for (uint32_t i = 0; i < 5; i++) kinds[i] = (wafer_placer_shapes){1, &s[i]};
   make_whole(&w, 10, 5, kinds, order, arena);
   least_work work = {.tables = 0};
-  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high)); /* no work, no layout */
+  CU_ASSERT(!tree_least(&w.tree, order, 0, 0, &work, &high)); /* no work, no layout */
   work = (least_work){8, 1e-9};
-  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high)); /* no time left */
+  CU_ASSERT(!tree_least(&w.tree, order, 0, 0, &work, &high)); /* no time left */
   CU_ASSERT_EQUAL(work.tables, 8);
   work.until = 0;
-  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, false, &work, &high));
+  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, 0, &work, &high));
   CU_ASSERT_EQUAL(high, 0);
   CU_ASSERT_EQUAL(work.tables, 7);
   high = 1;
-  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, true, &work, &high));
+  CU_ASSERT_FATAL(tree_least(&w.tree, order, 0, high - 1, &work, &high));
   CU_ASSERT_EQUAL(high, 0);
   lay_out(&w.tree, 10);
   w.p.width = 9;
   high = 1;
-  CU_ASSERT(!tree_least(&w.tree, order, 0, false, &work, &high));
+  CU_ASSERT(!tree_least(&w.tree, order, 0, 0, &work, &high));
   wafer_arena_destroy(arena);
 }
 
@@ -104,7 +104,7 @@ static void least_time_of_many(void) {
     shatter(s, n, SIDE, SIDE, &state);
     kinds_of_their_own(n, s, kinds, kind);
     make_whole(&w, SIDE, n, kinds, kind, arena);
-    CU_ASSERT_FATAL(tree_least(&w.tree, kind, 0, false, &(least_work){.tables = 2}, &high));
+    CU_ASSERT_FATAL(tree_least(&w.tree, kind, 0, 0, &(least_work){.tables = 2}, &high));
     lay_out(&w.tree, SIDE);
     wafer_arena_destroy(arena);
   }
@@ -130,7 +130,7 @@ static void least_time_by_few(void) {
   in.keys = keys, in.key_count = TIMES;
   CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
   least_work work = {.tables = PLACER_FEW_TABLES - 1};
-  CU_ASSERT_FATAL(tree_least(&t, (const uint32_t[]){0, 1}, 0, false, &work, &high));
+  CU_ASSERT_FATAL(tree_least(&t, (const uint32_t[]){0, 1}, 0, 0, &work, &high));
   CU_ASSERT(levels[keys[high]] >= 172 && levels[keys[high]] <= 173);
   wafer_arena_destroy(arena);
 }
@@ -177,7 +177,7 @@ static void least_time_in_runs(void) {
     shatter_runs(s, RUNS, RUN, SIDE, &state);
     kinds_of_their_own(MANY, s, kinds, kind);
     make_whole(&w, SIDE, MANY, kinds, kind, arena);
-    CU_ASSERT_FATAL(tree_least(&w.tree, kind, RUN, false, &(least_work){.tables = 2}, &high));
+    CU_ASSERT_FATAL(tree_least(&w.tree, kind, RUN, 0, &(least_work){.tables = 2}, &high));
     lay_out(&w.tree, SIDE);
     for (uint32_t i = 0; i < MANY; i += RUN) {
       uint32_t low_x = SIDE, low_y = SIDE, high_x = 0, high_y = 0, area = 0;
@@ -208,7 +208,7 @@ static void least_time_of_hundreds(void) {
   kinds_of_their_own(MANY, s, kinds, kind);
   make_whole(&w, SIDE, MANY, kinds, kind, arena);
   CU_ASSERT(tree_least_moves(&w.tree, 0) < (uint64_t)MANY * MANY * MANY * 2 * SIDE >> 20);
-  CU_ASSERT_FATAL(tree_least(&w.tree, kind, 0, false, &(least_work){.tables = 1}, &high));
+  CU_ASSERT_FATAL(tree_least(&w.tree, kind, 0, 0, &(least_work){.tables = 1}, &high));
   lay_out(&w.tree, SIDE);
   wafer_arena_destroy(arena);
 }
@@ -230,7 +230,7 @@ static void least_time_of_thousands(void) {
     CU_ASSERT(!tree_least_is_whole(&w.tree));
     const uint64_t moves = tree_least_moves(&w.tree, 6);
     CU_ASSERT(k ? moves == UINT64_MAX : moves < 200000);
-    if (k) CU_ASSERT(!tree_least(&w.tree, kind, 6, false, &(least_work){.tables = 1}, &high));
+    if (k) CU_ASSERT(!tree_least(&w.tree, kind, 6, 0, &(least_work){.tables = 1}, &high));
     wafer_arena_destroy(arena);
   }
 }
