@@ -1,9 +1,9 @@
 /* Relays.
  *
- * A core of a pipeline receives, computes and sends in turn, so each kernel holds one sample of
- * what it takes. What skips kernels would wait at its producer, which stands still until the sample
- * has passed all those between. A chain of kernels that only pass it on, a relay for each one
- * skipped, holds as many samples as are under way between: the branches of a pipeline are balanced
+ * A core of a pipeline receives, computes and sends in turn. What skips kernels waits at its
+ * producer where its reader has no room for as many samples as are under way between: the producer
+ * stands still until the sample has passed all those kernels. A chain of kernels that only pass it
+ * on, a relay for each one skipped, holds these samples: the branches of a pipeline are balanced
  * as those of a clocked circuit are by registers. Users at different distances share the chain. */
 #include "mode_relay.h"
 
