@@ -146,20 +146,29 @@ void search_even_out(search *s) {
 
 /* ---- The problem of one of them ---- */
 
-/* One replica of a point of the curve, then more as long as they gain; their number. `at` may be
- * NULL. The tag is the point, and from bit 32 the replicas. */
+/* Cycles of a sample on `copies` of a point of the curve; UINT64_MAX copies: on as many as there
+ * could be. UINT64_MAX: more than there are numbers for. */
+static uint64_t time_on(const search *s, const kind *of, const wafer_shape_point *point,
+                        uint64_t copies) {
+  uint64_t stream = (of->words + point->height - 1) / point->height;
+  uint64_t time = max_u64(point->cycles / copies + (point->cycles % copies > 0), stream);
+  if (time > UINT64_MAX >> (of->haste + 16)) return UINT64_MAX;
+  time = max_u64(time << of->haste, s->floor);
+  if (!of->patience) return time;
+  return max_u64(time, (point->cycles * SIZE_PATIENCE + of->patience - 1) / of->patience);
+}
+
+/* One replica of a point of the curve, then more where they gain; their number. `at` may be NULL.
+ * The tag is the point, and from bit 32 the replicas. */
 static uint32_t point_shapes(const search *s, const kind *of, size_t i, uint32_t width,
                              wafer_placer_shape *at) {
   const wafer_shape_point *point = &of->curve->at[i];
-  uint64_t stream = (of->words + point->height - 1) / point->height, last = UINT64_MAX;
+  const uint64_t least = time_on(s, of, point, UINT64_MAX);
+  uint64_t last = UINT64_MAX;
   uint32_t n = 0;
-  for (uint32_t r = 1; r <= s->replicas && point->width * r <= width; r++) {
-    uint64_t time = max_u64((point->cycles + r - 1) / r, stream);
-    if (time > UINT64_MAX >> (of->haste + 16)) continue;
-    time = max_u64(time << of->haste, s->floor);
-    if (of->patience)
-      time = max_u64(time, (point->cycles * SIZE_PATIENCE + of->patience - 1) / of->patience);
-    if (time == last) break;
+  for (uint32_t r = 1; r <= s->replicas && point->width * r <= width && last > least; r++) {
+    uint64_t time = time_on(s, of, point, r);
+    if (time == last) continue; /* in whole cycles, one more may gain nothing where two do */
     last = time;
     if (at)
       at[n] = (wafer_placer_shape){point->width * r, point->height, time, (uint64_t)r << 32 | i};

@@ -1,5 +1,5 @@
 /* passes/size/size_bound.c, size_waits.c, size_waits_find.c, size_patience.c, size_repair.c,
- * size_hold.c: cores for what waits, bounded, spared and found. */
+ * size_hold.c, size_areas.c: cores for what waits, and for copies, bounded, spared and found. */
 #include "passes/size/size_best.h"
 #include "size_scene.h"
 
@@ -208,6 +208,40 @@ static void what_holds_too_little_is_repaired(void) {
   teardown(&s.f);
 }
 
+/* ---- Copies ---- */
+
+/* In whole cycles one copy more may gain nothing and two more a cycle: the search stopped there. */
+static void all_copies_are_weighed(void) {
+  wafer_shape_point point = {.cycles = 557, .width = 1, .height = 64};
+  const wafer_curve curve = {.at = &point, .count = 1};
+  char text[16384];
+  fixture f;
+  sizing out;
+  pipeline p;
+  wafer_placer_problem problem;
+  setup(&f, "small64", chain(text, sizeof text, 2));
+  open_pipeline(&f, &out, &p);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) p.curve[k] = &curve;
+  CU_ASSERT_EQUAL_FATAL(pipeline_find_kinds(&p), WAFER_OK);
+  search s = {.p = &p, .replicas = 48, .most = 48};
+  CU_ASSERT_EQUAL_FATAL(search_find_areas(&s), WAFER_OK);
+  search_deal(&s);
+  for (uint32_t k = 0; k < p.kind_count; k++) p.kinds[k].words = 13 * 64; /* in 13 cycles */
+  CU_ASSERT_EQUAL_FATAL(search_problem(&s, &s.areas[0], &problem), WAFER_OK);
+  const wafer_placer_shapes *shapes = &problem.kinds[0];
+  uint32_t times = 0;
+  for (uint64_t time = 557; time >= 13; time--) {
+    uint32_t copies = (uint32_t)((557 + time - 1) / time), found = 0;
+    if ((557 + copies - 1) / copies != time) continue; /* of no number of copies */
+    for (uint32_t i = 0; i < shapes->count; i++)
+      found += shapes->at[i].width == copies && shapes->at[i].time == time;
+    CU_ASSERT_EQUAL(found, 1);
+    times++;
+  }
+  CU_ASSERT_EQUAL(shapes->count, times); /* streams are no faster in more */
+  teardown(&f);
+}
+
 /* ---- What takes nothing of a sample ---- */
 
 /* The last of 20 kernels multiplies with the exponentials of a weight, or of what came before. */
@@ -296,6 +330,7 @@ static void kinds_follow_kernels(void) {
 CU_TestInfo tests_size_waits[] = {
     {"kinds follow kernels", kinds_follow_kernels},
     {"detours have room", detours_have_room},
+    {"all copies are weighed", all_copies_are_weighed},
     {"what takes nothing of a sample starts late", constants_start_late},
     {"what waits has room where kernels are held", what_waits_has_room_where_kernels_are_held},
     {"what holds too little is repaired", what_holds_too_little_is_repaired},
