@@ -129,6 +129,7 @@ typedef enum wafer_reductions {
 bool wafer_is_relay(const char *kernel);
 
 #define WAFER_SLOWER_PARTS 32
+#define WAFER_SLOWER_PACE UINT32_MAX
 
 /* Bands of each side that are tried where their number is ours to choose: by sizing on shelves, and
  * by a search or by plans. */
@@ -235,8 +236,10 @@ typedef struct wafer_options {
   bool whole_concats; /* concatenations of many small parts are a kernel each, of fewer streams */
   wafer_relays relays;
   wafer_reductions reductions;
-  uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may
-                         take so many WAFER_SLOWER_PARTS longer; 0: as the search finds best */
+  uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs, or that is
+                         laid out for its latency: kernels may take so many WAFER_SLOWER_PARTS
+                         longer; 0: as the search finds best, or as fast as can be;
+                         WAFER_SLOWER_PACE: as slow as the edge's pace lets them be */
   uint32_t wander;    /* of a pipeline with every kernel pinned, which a search lays out for the
                          pace of programs: one of the layouts near the pins; 0: pins hold */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */

@@ -417,7 +417,7 @@ static wafer_status wander_off(pipeline *p, shelf_place *best) {
 static wafer_status search_layout(pipeline *p, bool quick, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   bool paced = size_seeks_pace(p->ctx, p->graph);
-  search s = {.p = p, .floor = p->edge, .most = most_replicas(p), .quick = quick};
+  search s = {.p = p, .floor = p->floor, .most = most_replicas(p), .quick = quick};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried) return pipeline_no_memory(p);
   WAFER_TRY(search_find_areas(&s));

@@ -92,12 +92,12 @@ static wafer_status find_cycles(pipeline *p) {
   for (uint32_t k = 0; k < p->kind_count; k++) total += p->kinds[k].curve->count + 1;
   p->cycles = WAFER_NEW(p->ctx->arena, uint64_t, total);
   if (!p->cycles) return pipeline_no_memory(p);
-  p->cycles[n++] = p->edge;
+  p->cycles[n++] = p->floor;
   for (uint32_t k = 0; k < p->kind_count; k++) {
     for (size_t i = 0; i < p->kinds[k].curve->count; i++)
-      if (p->kinds[k].curve->at[i].cycles > p->edge)
+      if (p->kinds[k].curve->at[i].cycles > p->floor)
         p->cycles[n++] = p->kinds[k].curve->at[i].cycles;
-    if (p->kinds[k].words > p->edge) p->cycles[n++] = p->kinds[k].words;
+    if (p->kinds[k].words > p->floor) p->cycles[n++] = p->kinds[k].words;
   }
   qsort(p->cycles, n, sizeof *p->cycles, by_cycles);
   for (size_t i = 0; i < n; i++)
@@ -334,16 +334,28 @@ wafer_status pipeline_start(pipeline *p) {
   return ok ? WAFER_OK : pipeline_no_memory(p);
 }
 
+/* A sample by itself is done the sooner the faster kernels are, whatever the edge's pace. But the
+ * fastest have most to exchange: the caller, who has other plans, may ask for slower ones. */
+static uint64_t slower(const pipeline *p) {
+  const wafer_options *o = p->ctx->options;
+  bool alone = o && o->objective == WAFER_OBJECTIVE_latency && !p->piece;
+  return alone ? o->slower : WAFER_SLOWER_PACE;
+}
+
 /* The least interval at which the shelves hold all that is not pinned, and its layout. */
 static wafer_status lay_out(pipeline *p, bool *fits) {
+  const bool paced = slower(p) == WAFER_SLOWER_PACE;
+  const uint64_t parts = paced ? 0 : slower(p);
   size_t t;
   p->cycle_count = 0;
   WAFER_TRY(pipeline_find_kinds(p));
   p->edge = pipeline_pinned_cycles(p, edge_cycles(p));
+  p->floor = paced ? p->edge : pipeline_pinned_cycles(p, 1);
   WAFER_TRY(find_cycles(p));
   WAFER_TRY(bisect(p, &t));
   *fits = t < p->cycle_count;
-  return *fits ? choose(p, p->cycles[t], fits) : WAFER_OK;
+  if (!*fits) return WAFER_OK;
+  return choose(p, p->cycles[t] + p->cycles[t] * parts / WAFER_SLOWER_PARTS, fits);
 }
 
 #define LATER 4 /* by one part in these */

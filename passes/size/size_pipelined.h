@@ -35,6 +35,7 @@ typedef struct pipeline {
   size_t cycle_count;
   uint64_t *cycles;      /* every cycle count on a curve, rising */
   uint64_t edge;         /* cycles of a sample across the edge, or of the slowest pinned kernel */
+  uint64_t floor;        /* nothing faster is looked for */
   bool piece;            /* of a model of several: pins may mean kernels of others */
   const wafer_pin **pin; /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
   const wafer_shape_point **pinned; /* kernel: the shape that its pin wants */

@@ -1,5 +1,6 @@
 /* `slower` of the options: a search for the pace of programs takes shelves of kernels that may take
- * so much longer than the shortest interval, and nothing else does. */
+ * so much longer than the shortest interval, and so does what is laid out for its latency; nothing
+ * else does. */
 #include <CUnit/CUnit.h>
 
 #include "compiled.h"
@@ -8,10 +9,12 @@
   "in x f32 64x192; Softmax(axis=1) x -> a; Softmax(axis=0) a -> b; Softmax(axis=1) b -> c; "      \
   "Softmax(axis=0) c -> d; Mul a d -> y; out y"
 
-static uint64_t slowest(wafer_placer_kind placer, uint32_t slower, uint64_t *cores) {
+static uint64_t slowest(wafer_placer_kind placer, wafer_objective objective, uint32_t slower,
+                        uint64_t *cores) {
   wafer_options options = {.mode = WAFER_MODE_pipelined,
                            .programs = WAFER_PROGRAMS_always,
                            .placer = placer,
+                           .objective = objective,
                            .bands = 1,
                            .slower = slower};
   uint64_t most = 0;
@@ -30,14 +33,29 @@ static uint64_t slowest(wafer_placer_kind placer, uint32_t slower, uint64_t *cor
 
 static void kernels_take_longer(void) {
   uint64_t cores, fewer, shelf;
-  uint64_t t = slowest(WAFER_PLACER_shelf, 0, &cores);
-  CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, 3 * WAFER_SLOWER_PARTS, &shelf), t);
+  const wafer_objective pace = WAFER_OBJECTIVE_throughput;
+  uint64_t t = slowest(WAFER_PLACER_shelf, pace, 0, &cores);
+  CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, pace, 3 * WAFER_SLOWER_PARTS, &shelf), t);
   CU_ASSERT_EQUAL(shelf, cores);
-  uint64_t slow = slowest(WAFER_PLACER_best, 3 * WAFER_SLOWER_PARTS, &fewer);
+  uint64_t slow = slowest(WAFER_PLACER_best, pace, 3 * WAFER_SLOWER_PARTS, &fewer);
   CU_ASSERT(slow > t);
+}
+
+/* The edge's pace holds nothing up where a sample counts by itself, unless that is asked for. */
+static void one_sample_has_no_pace(void) {
+  const wafer_objective late = WAFER_OBJECTIVE_latency;
+  uint64_t cores, more, fewer, as_many;
+  uint64_t t = slowest(WAFER_PLACER_shelf, WAFER_OBJECTIVE_throughput, 0, &cores);
+  uint64_t fastest = slowest(WAFER_PLACER_shelf, late, 0, &more);
+  CU_ASSERT(fastest < t && more > cores);
+  CU_ASSERT(slowest(WAFER_PLACER_shelf, late, 3 * WAFER_SLOWER_PARTS, &fewer) > fastest);
+  CU_ASSERT(fewer < more);
+  CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, late, WAFER_SLOWER_PACE, &as_many), t);
+  CU_ASSERT_EQUAL(as_many, cores);
 }
 
 CU_TestInfo tests_slower[] = {
     {"kernels may take longer, on fewer cores", kernels_take_longer},
+    {"one sample has no pace", one_sample_has_no_pace},
     CU_TEST_INFO_NULL,
 };

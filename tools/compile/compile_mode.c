@@ -7,6 +7,7 @@
 #include "wafer/ir.h"
 
 #define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
+#define LATE 16            /* of them, where a sample counts by itself */
 /* Looks, as wafer_plan.effort counts them. */
 #define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
 #define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
@@ -267,6 +268,23 @@ static wafer_status try_slower(thoughts *t) {
   return WAFER_OK;
 }
 
+/* Where a sample counts by itself: programs take long to exchange what the fastest kernels, which
+ * are the widest, make. Whether it is done sooner with slower ones, their plans tell. */
+static wafer_status try_late(thoughts *t) {
+  static const uint32_t slower[] = {LATE, WAFER_SLOWER_PACE};
+  if (t->now.options.pin_count || t->now.options.training) return WAFER_OK;
+  for (size_t i = 0; i < WAFER_COUNT(slower) && (i == 0 || thoughts_have_time(t)); i++) {
+    wafer_options own = t->now.options;
+    candidate other;
+    own.slower = slower[i];
+    own.mode = WAFER_MODE_pipelined;
+    WAFER_TRY(thoughts_make(t, own, &other));
+    const bool sooner = thoughts_has_programs(&other) && other.latency < t->now.latency;
+    thoughts_choose(&t->now, &other, sooner);
+  }
+  return WAFER_OK;
+}
+
 /* A pipeline with these options, if it has programs. */
 static wafer_status take_programs(thoughts *t, wafer_options options) {
   candidate other;
@@ -416,6 +434,7 @@ static wafer_status take_care(thoughts *t) {
 wafer_status thoughts_suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
+  if (t->now.options.objective == WAFER_OBJECTIVE_latency) return try_late(t);
   if (thoughts_may_change(&t->now)) WAFER_TRY(take_care(t));
   if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
   bool search = t->now.options.placer == WAFER_PLACER_best;

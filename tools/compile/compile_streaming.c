@@ -44,11 +44,16 @@ wafer_status thoughts_settle_samples(const thoughts *t, candidate *now) {
   return try_one_band(t, now);
 }
 
-/* Nothing was said that wants a pipeline. */
+static bool one_counts(const wafer_options *o) {
+  return o->objective == WAFER_OBJECTIVE_latency;
+}
+
+/* Nothing was said that wants a pipeline, which was chosen by intervals of streams. */
 static bool may_stream(const thoughts *t) {
   const wafer_options *o = t->ctx->options;
-  return o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training &&
-         thoughts_has_programs(&t->now);
+  bool open = o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training;
+  bool other = one_counts(o) && t->now.plan->function_count < 2;
+  return open && (other || thoughts_has_programs(&t->now));
 }
 
 /* The plan at hand, changed. */
@@ -71,8 +76,9 @@ static wafer_status take_streaming(thoughts *t) {
   wafer_options own = *t->ctx->options;
   const candidate pipeline = t->now;
   const wafer_mode_cost *cost = &pipeline.plan->streaming;
+  const uint64_t promised = one_counts(&own) ? cost->latency_cycles : cost->interval_cycles;
   candidate other;
-  if (!cost->fits || cost->interval_cycles >= pipeline.interval) return WAFER_OK;
+  if (!cost->fits || promised >= thoughts_worth(&pipeline)) return WAFER_OK;
   own.mode = WAFER_MODE_streaming;
   WAFER_TRY(thoughts_make(t, own, &other));
   WAFER_TRY(thoughts_settle_samples(t, &other));
