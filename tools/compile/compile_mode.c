@@ -6,8 +6,7 @@
 #include "compile_thoughts.h"
 #include "wafer/ir.h"
 
-#define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
-#define LATE 16            /* of them, where a sample counts by itself */
+#define MOST_SLOWER 6 /* parts of WAFER_SLOWER_PARTS */
 /* Looks, as wafer_plan.effort counts them. */
 #define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
 #define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
@@ -268,19 +267,23 @@ static wafer_status try_slower(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Where a sample counts by itself: programs take long to exchange what the fastest kernels, which
- * are the widest, make. Whether it is done sooner with slower ones, their plans tell. */
+/* Where a sample counts by itself: it takes long to exchange what the fastest kernels, which are
+ * the widest, make. Whether it is done sooner with slower ones, their plans tell; without programs
+ * these are soon made. */
 static wafer_status try_late(thoughts *t) {
-  static const uint32_t slower[] = {LATE, WAFER_SLOWER_PACE};
-  if (t->now.options.pin_count || t->now.options.training) return WAFER_OK;
-  for (size_t i = 0; i < WAFER_COUNT(slower) && (i == 0 || thoughts_have_time(t)); i++) {
+  static const uint32_t slower[] = {16, WAFER_SLOWER_PACE, 12, 64}; /* WAFER_SLOWER_PARTS */
+  const wafer_options *o = &t->now.options;
+  const size_t count = thoughts_has_programs(&t->now) ? 2 : WAFER_COUNT(slower);
+  if (o->objective != WAFER_OBJECTIVE_latency || o->pin_count || o->training) return WAFER_OK;
+  for (size_t i = 0; i < count && (i == 0 || thoughts_have_time(t)); i++) {
     wafer_options own = t->now.options;
     candidate other;
     own.slower = slower[i];
     own.mode = WAFER_MODE_pipelined;
     WAFER_TRY(thoughts_make(t, own, &other));
-    const bool sooner = thoughts_has_programs(&other) && other.latency < t->now.latency;
-    thoughts_choose(&t->now, &other, sooner);
+    const bool told = thoughts_has_programs(&other) || !thoughts_has_programs(&t->now);
+    const bool sooner = other.plan && told && other.latency < t->now.latency;
+    if (thoughts_choose(&t->now, &other, sooner)) t->gained = *t->spent;
   }
   return WAFER_OK;
 }
@@ -472,7 +475,9 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   if (!thoughts_may_compare(t->ctx->options)) WAFER_TRY(thoughts_suit(t));
   if (thoughts_has_programs(&t->now)) return WAFER_OK;
   WAFER_TRY(try_flow(t));
-  return thoughts_has_programs(&t->now) ? WAFER_OK : try_shared(t);
+  if (thoughts_has_programs(&t->now)) return WAFER_OK;
+  WAFER_TRY(try_late(t));
+  return try_shared(t);
 }
 
 /* Streaming was chosen by what sizing promised of both: the best pipeline may be faster, and stays
