@@ -165,6 +165,13 @@ void tree_stacks(tree *t, const stacks *s);
 /* A new cut with these children; takes a node from *next. */
 uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next);
 void tree_finish(tree *t, uint32_t root);
+/* Which of the keys low .. high - 1 is to be tried behind one that fits or does not: by steps,
+ * which the caller doubles, until they would pass the other end, then by halves. */
+static inline uint32_t placer_next_key(uint32_t low, uint32_t high, uint32_t at, uint32_t step,
+                                       bool fits) {
+  if (fits && at >= low + step) return at - step;
+  return !fits && at + step < high ? at + step : (low + high) / 2;
+}
 #define PLACER_FEW_TABLES 8u /* as many find the least of a thousand times only by halves */
 /* How many tables least times may still take, and until when; 0: any time. */
 typedef struct least_work {

@@ -329,19 +329,16 @@ uint64_t tree_least_moves(const tree *t, uint32_t part) {
 static bool lower(const table *d, uint32_t near, least_work *work, uint32_t *high) {
   const bool few = near == 0 && work->tables < PLACER_FEW_TABLES;
   uint32_t low = 0, step = 2, at = few ? *high / 2 : near;
-  bool found = false, failed = false;
+  bool found = false;
   while (low < *high && work->tables && !late(d->of)) { /* all below low do not fit */
     work->tables--;
-    if (try_level(d, d->of->t->in->keys[at]))
-      *high = at, found = true;
+    const bool fits = try_level(d, d->of->t->in->keys[at]);
+    if (fits)
+      *high = at;
     else
-      low = at + 1, failed = true;
-    if (!few && !failed && at >= low + step)
-      at -= step;
-    else if (!few && !found && at + step < *high)
-      at += step;
-    else
-      at = (low + *high) / 2;
+      low = at + 1;
+    found |= fits;
+    at = few ? (low + *high) / 2 : placer_next_key(low, *high, at, step, fits);
     step *= 2;
   }
   return found;

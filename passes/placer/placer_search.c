@@ -42,12 +42,7 @@ static bool lower(tree *t, uint32_t high, uint32_t *key) {
     else
       low = at + 1;
     if (low >= high) break;
-    if (built && at >= low + step)
-      at -= step;
-    else if (!built && at + step < high)
-      at += step;
-    else
-      at = (low + high) / 2;
+    at = placer_next_key(low, high, at, step, built);
     step *= 2;
   }
   *key = low;

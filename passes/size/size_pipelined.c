@@ -336,7 +336,7 @@ wafer_status pipeline_start(pipeline *p) {
 
 /* A sample by itself is done the sooner the faster kernels are, whatever the edge's pace. But the
  * fastest have most to exchange: the caller, who has other plans, may ask for slower ones. */
-static uint64_t slower(const pipeline *p) {
+static uint32_t slower(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
   bool alone = o && o->objective == WAFER_OBJECTIVE_latency && !p->piece;
   return alone ? o->slower : WAFER_SLOWER_PACE;
@@ -344,8 +344,8 @@ static uint64_t slower(const pipeline *p) {
 
 /* The least interval at which the shelves hold all that is not pinned, and its layout. */
 static wafer_status lay_out(pipeline *p, bool *fits) {
-  const bool paced = slower(p) == WAFER_SLOWER_PACE;
-  const uint64_t parts = paced ? 0 : slower(p);
+  const uint64_t parts = slower(p);
+  const bool paced = parts == WAFER_SLOWER_PACE;
   size_t t;
   p->cycle_count = 0;
   WAFER_TRY(pipeline_find_kinds(p));
@@ -355,7 +355,8 @@ static wafer_status lay_out(pipeline *p, bool *fits) {
   WAFER_TRY(bisect(p, &t));
   *fits = t < p->cycle_count;
   if (!*fits) return WAFER_OK;
-  return choose(p, p->cycles[t] + p->cycles[t] * parts / WAFER_SLOWER_PARTS, fits);
+  const uint64_t least = p->cycles[t];
+  return choose(p, paced ? least : least + least * parts / WAFER_SLOWER_PARTS, fits);
 }
 
 #define LATER 4 /* by one part in these */

@@ -147,7 +147,7 @@ bool thoughts_choose(candidate *now, candidate *other, bool better) {
 
 /* What is looked for. */
 uint64_t thoughts_worth(const candidate *c) {
-  return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
+  return thoughts_count_one(&c->options) ? c->latency : c->interval;
 }
 
 /* What one takes at most that is faster by one part in `gain`, or about as fast as streams. */
@@ -182,7 +182,7 @@ wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t 
 
 /* Whether nothing was said that leaves no room for relays and bands. */
 bool thoughts_is_open(const wafer_options *o) {
-  return !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
+  return !o->pin_count && !o->training && !thoughts_count_one(o);
 }
 
 /* And core programs are slower than their streams. */
@@ -274,8 +274,8 @@ static wafer_status try_late(thoughts *t) {
   static const uint32_t slower[] = {16, WAFER_SLOWER_PACE, 12, 64}; /* WAFER_SLOWER_PARTS */
   const wafer_options *o = &t->now.options;
   const size_t count = thoughts_has_programs(&t->now) ? 2 : WAFER_COUNT(slower);
-  if (o->objective != WAFER_OBJECTIVE_latency || o->pin_count || o->training) return WAFER_OK;
-  for (size_t i = 0; i < count && (i == 0 || thoughts_have_time(t)); i++) {
+  if (!thoughts_count_one(o) || o->pin_count || o->training) return WAFER_OK;
+  for (size_t i = 0; i < count && (i == 0 || thoughts_have_time(t)); i++) { /* one at least */
     wafer_options own = t->now.options;
     candidate other;
     own.slower = slower[i];
@@ -437,7 +437,7 @@ static wafer_status take_care(thoughts *t) {
 wafer_status thoughts_suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
-  if (t->now.options.objective == WAFER_OBJECTIVE_latency) return try_late(t);
+  WAFER_TRY(try_late(t));
   if (thoughts_may_change(&t->now)) WAFER_TRY(take_care(t));
   if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
   bool search = t->now.options.placer == WAFER_PLACER_best;

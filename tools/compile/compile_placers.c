@@ -14,8 +14,7 @@ static bool alike(const wafer_plan *a, const wafer_plan *b) {
 /* Keeps the better one, of equals the search's where it looks for short wires, and goes on from it
  * in small steps. `told`: says what was compared. */
 static wafer_status keep_better(thoughts *t, candidate *found, const char **told) {
-  const bool has = thoughts_has_programs(found),
-             latency = t->now.options.objective == WAFER_OBJECTIVE_latency;
+  const bool has = thoughts_has_programs(found), latency = thoughts_count_one(&t->now.options);
   const uint64_t shelves = thoughts_worth(&t->now), search = has ? thoughts_worth(found) : 0;
   bool wire = t->now.options.objective == WAFER_OBJECTIVE_wire;
   bool better = has && (wire ? search <= shelves : search < shelves);

@@ -44,15 +44,11 @@ wafer_status thoughts_settle_samples(const thoughts *t, candidate *now) {
   return try_one_band(t, now);
 }
 
-static bool one_counts(const wafer_options *o) {
-  return o->objective == WAFER_OBJECTIVE_latency;
-}
-
 /* Nothing was said that wants a pipeline, which was chosen by intervals of streams. */
 static bool may_stream(const thoughts *t) {
   const wafer_options *o = t->ctx->options;
   bool open = o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training;
-  bool other = one_counts(o) && t->now.plan->function_count < 2;
+  bool other = thoughts_count_one(o) && t->now.plan->function_count < 2;
   return open && (other || thoughts_has_programs(&t->now));
 }
 
@@ -76,7 +72,7 @@ static wafer_status take_streaming(thoughts *t) {
   wafer_options own = *t->ctx->options;
   const candidate pipeline = t->now;
   const wafer_mode_cost *cost = &pipeline.plan->streaming;
-  const uint64_t promised = one_counts(&own) ? cost->latency_cycles : cost->interval_cycles;
+  const uint64_t promised = thoughts_count_one(&own) ? cost->latency_cycles : cost->interval_cycles;
   candidate other;
   if (!cost->fits || promised >= thoughts_worth(&pipeline)) return WAFER_OK;
   own.mode = WAFER_MODE_streaming;

@@ -67,7 +67,10 @@ wafer_status thoughts_try_streaming(thoughts *t);
 wafer_status thoughts_settle_samples(const thoughts *t, candidate *now);
 /* In the plan of streaming at hand: what the best pipeline takes, which may be gone. */
 wafer_status thoughts_tell_pipeline(thoughts *t, const candidate *pipeline);
-/* Cycles that are looked for: between samples, or of one. */
+/* Cycles that are looked for: between samples, or of one, which then counts by itself. */
+static inline bool thoughts_count_one(const wafer_options *o) {
+  return o->objective == WAFER_OBJECTIVE_latency;
+}
 uint64_t thoughts_worth(const candidate *c);
 
 /* The plan at hand with what suits it: relays, bands and the like, as far as they were left open.
