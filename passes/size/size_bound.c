@@ -92,7 +92,8 @@ static wafer_status bisect_bound(search *s) {
   s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
   if (!s->many) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) s->many[p->kind_of[k]]++;
-  uint64_t low = p->edge, high = p->cycle_count ? p->cycles[p->cycle_count - 1] : low;
+  uint64_t low = max_u64(p->edge, 1); /* an interval has a cycle */
+  uint64_t high = p->cycle_count ? max_u64(p->cycles[p->cycle_count - 1], low) : low;
   while (low < high) {
     uint64_t mid = low + (high - low) / 2;
     if (area_fits(s, mid))

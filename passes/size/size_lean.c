@@ -134,7 +134,7 @@ static uint64_t longest(const pipeline *p) {
 }
 
 wafer_status pipeline_lean(pipeline *p, uint64_t from, uint64_t *t) {
-  uint64_t high = longest(p), low = from, due;
+  uint64_t high = longest(p), low = from ? from : 1, due;
   size_multiply **at;
   *t = 0;
   WAFER_TRY(open_products(p, &at));

@@ -3,18 +3,18 @@
 #include "passes/size/size_best.h"
 #include "size_scene.h"
 
-/* What a search says of a chain on small16 without limit of the edge. */
+/* What a search says of a program on a machine without limit of the edge. */
 typedef struct told {
   unsigned long long interval, shelves, bound;
 } told;
 
-static told look(const char *text) {
+static told look(const char *machine, const char *text) {
   const wafer_options options = {
       .placer = WAFER_PLACER_best, .place_moves = 20000, .programs = WAFER_PROGRAMS_never};
   fixture f;
   sizing s;
   told t = {0};
-  setup(&f, "small16", text);
+  setup(&f, machine, text);
   wafer_machine free = *f.ctx.machine;
   free.edge_in_bytes_per_second = free.edge_out_bytes_per_second = UINT64_MAX;
   f.ctx.machine = &free;
@@ -35,20 +35,29 @@ static told look(const char *text) {
 static void no_layout_is_below_the_bound(void) {
   char text[16384];
   for (uint32_t n = 2; n <= 26; n += 3) {
-    told t = look(chain(text, sizeof text, n));
+    told t = look("small16", chain(text, sizeof text, n));
     CU_ASSERT(t.bound <= t.interval && t.interval <= t.shelves);
   }
+}
+
+/* What takes a cycle on few cores fits at any interval: the search divided by one of none. */
+static void an_interval_has_a_cycle(void) {
+  told t = look("small64", "func.func @main(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {\n"
+                           "  %y = \"nn.relu\"(%x) : (tensor<1x4xf32>) -> tensor<1x4xf32>\n"
+                           "  func.return %y : tensor<1x4xf32>\n}\n");
+  CU_ASSERT_EQUAL(t.bound, 1);
+  CU_ASSERT_EQUAL(t.interval, 1);
 }
 
 /* Of a value that skips 20 kernels one sample waits for each; if it came from the edge instead,
  * none would. */
 static void what_waits_takes_cores(void) {
   char text[16384];
-  told waits = look(chain(text, sizeof text, 20));
+  told waits = look("small16", chain(text, sizeof text, 20));
   char *skip = strstr(text, ", %v0)");
   CU_ASSERT_PTR_NOT_NULL_FATAL(skip);
   memcpy(skip, ", %x) ", 6);
-  told comes = look(text);
+  told comes = look("small16", text);
   CU_ASSERT(waits.bound > comes.bound + comes.bound / 20);
 }
 
@@ -56,7 +65,7 @@ static void what_waits_takes_cores(void) {
  * and, before, the search were not. */
 static void patience_is_limited(void) {
   char text[16384];
-  told t = look(chain(text, sizeof text, 10));
+  told t = look("small16", chain(text, sizeof text, 10));
   CU_ASSERT(t.interval == t.bound && t.interval < t.shelves);
 }
 
@@ -336,6 +345,7 @@ CU_TestInfo tests_size_waits[] = {
     {"what holds too little is repaired", what_holds_too_little_is_repaired},
     {"shapes grow to their lanes", shapes_grow_to_their_lanes},
     {"no layout is below the bound", no_layout_is_below_the_bound},
+    {"an interval has a cycle", an_interval_has_a_cycle},
     {"what waits takes cores", what_waits_takes_cores},
     {"kernels are as patient as pays", patience_is_limited},
     {"what waits has room where kernels are patient",
