@@ -297,7 +297,7 @@ static void print_stats(const run_arguments *a, const wafer_plan *plan, const wa
          (double)plan->machine->clock_hz / (double)(s->interval_cycles ? s->interval_cycles : 1),
          (double)plan->machine->clock_hz * 1e-9);
   if (a->repeat)
-    printf("host: median %.3f ms of %llu runs (%.3f to %.3f), %s\n", ms[a->repeat / 2],
+    printf("host: median %.3f ms of %llu runs (%.3f to %.3f), %s\n", run_median(ms, a->repeat),
            (ull)a->repeat, ms[0], ms[a->repeat - 1], s->instruction_set);
 }
 

@@ -26,6 +26,7 @@ open('sum.onnx', 'wb').write(model([node(b'Add', [b'x', b's'], [b'y'])], [port(b
 open('next.onnx', 'wb').write(model([node(b'Gather', [b't', b'i'], [b'y'])], [port(b't', [3, 3]), port(b'i', [1], 7)],
                                     [port(b'y', [1, 3])]))
 save('x.npy', '<f4', (3, 2), struct.pack('<6f', 1, 10, 2, 20, 3, 30))
+save('none.npy', '<f4', (0, 2), b'')
 save('s.npy', '<f4', (2,), struct.pack('<2f', 100, 200))
 save('want.npy', '<f4', (3, 2), struct.pack('<6f', 101, 210, 103, 230, 106, 260))
 save('t.npy', '<f4', (3, 3), struct.pack('<9f', 0, 5, 1, 0, 1, 5, 7, 0, 0))
@@ -47,6 +48,7 @@ refuse() { code=$1 words=$2; shift 2; gives "$code" "$words" "$wafer" run "$@"; 
 refuse 1 "there is no output 'z'" sum.wplan --input x=x.npy --input s=s.npy --state z=s
 refuse 1 "there is no input 'z'" sum.wplan --input x=x.npy --input s=s.npy --state y=z
 refuse 1 "train of 3 samples" sum.wplan --input x=x.npy --input s=s.npy --state y=s --steps 2
+refuse 1 "'x' is a train of no samples" sum.wplan --input x=none.npy --input s=s.npy --state y=s
 refuse 1 "argmax" sum.wplan --input x=x.npy --input s=s.npy --feed x=max
 refuse 1 "does not feed" sum.wplan --input x=x.npy --input s=s.npy --until x=3
 refuse 7 "cannot" sum.wplan --input x=more.npy --state-in nowhere.safetensors

@@ -59,6 +59,8 @@ wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_are
                        wafer_session *session, const wafer_view *inputs, wafer_view *outputs);
 /* Adds a fault to `faults`, which has room; `command` is for the message. */
 bool run_parse_fault(const char *command, run_arguments *a, const char *text);
+/* Of sorted times, one at least. */
+double run_median(const double *ms, size_t count);
 /* When each fault struck; nothing if quiet. */
 void run_print_struck(const run_arguments *a, const wafer_run_stats *stats);
 /* A run without faults, its outputs copied into the arena; then what the faults did to those of a

@@ -3,10 +3,13 @@
 
 #include "run.h"
 
+double run_median(const double *ms, size_t count) {
+  return count % 2 ? ms[count / 2] : (ms[count / 2 - 1] + ms[count / 2]) / 2;
+}
+
 static void add_times(cJSON *root, const double *ms, size_t count) {
   if (!count) return;
-  double median = count % 2 ? ms[count / 2] : (ms[count / 2 - 1] + ms[count / 2]) / 2;
-  cJSON_AddNumberToObject(root, "median_ms", median);
+  cJSON_AddNumberToObject(root, "median_ms", run_median(ms, count));
   cJSON_AddNumberToObject(root, "least_ms", ms[0]);
   cJSON_AddNumberToObject(root, "most_ms", ms[count - 1]);
   cJSON_AddNumberToObject(root, "repeats", (double)count);

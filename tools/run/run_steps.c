@@ -66,6 +66,9 @@ static wafer_status count_steps(stepper *s, const wafer_view *inputs) {
     s->train[i] = v->kind == WAFER_VALUE_tensor && inputs[i].shape.rank == v->type.shape.rank + 1;
     if (!s->train[i]) continue;
     uint64_t samples = (uint64_t)inputs[i].shape.dims[0];
+    if (!samples)
+      return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_USAGE,
+                        "input '%s' is a train of no samples, one at least is wanted", v->name);
     if (s->steps && s->steps != samples)
       return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_USAGE,
                         "input '%s' is a train of %llu samples, there are %llu steps", v->name,
