@@ -81,8 +81,7 @@ static bool counted(const core_map *m, const wafer_phase *p, const held *h) {
 static uint64_t held_bytes(const wafer_plan *plan, const held *h) {
   const wafer_value *v = &plan->values[h->value];
   uint64_t samples = v->weight == WAFER_NONE ? wafer_plan_resident(plan) : 1;
-  return wafer_layout_tile(&h->holding.layout, &v->type.shape) * samples *
-         wafer_stored_bytes(v->type.dtype, plan->storage);
+  return wafer_plan_held_bytes(plan, h->value, &h->holding) * samples;
 }
 
 static void print_kernel(core_map *m, const wafer_kernel *k) {
