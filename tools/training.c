@@ -6,24 +6,22 @@
 
 #include "cli.h"
 
-/* LOSS or LOSS:OUTPUT. */
-static wafer_status parse_loss(const char *command, wafer_arena *arena, const char *text,
-                               training_flags *flags) {
+wafer_status training_parse_loss(const char *command, wafer_arena *arena, const char *text,
+                                 wafer_training_options *out) {
   const char *colon = strchr(text, ':');
   char list[160] = "",
        *name = wafer_arena_strndup(arena, text, colon ? (size_t)(colon - text) : strlen(text));
   if (!name) return cli_no_memory();
-  flags->options.loss = wafer_loss_by_name(name);
-  flags->options.output = colon && colon[1] ? colon + 1 : NULL;
-  flags->has_loss = true;
-  if (flags->options.loss != WAFER_LOSS_COUNT) return WAFER_OK;
+  out->loss = wafer_loss_by_name(name);
+  out->output = colon && colon[1] ? colon + 1 : NULL;
+  if (out->loss != WAFER_LOSS_COUNT) return WAFER_OK;
   for (int i = 0; i < WAFER_LOSS_COUNT; i++)
     strcat(strcat(list, i ? ", " : ""), wafer_loss_name((wafer_loss)i));
   return (wafer_status)cli_usage(
       command, "--loss wants one of %s, or one of them and :OUTPUT, got '%s'", list, text);
 }
 
-static wafer_status parse_recompute(const char *command, const char *text, wafer_recompute *out) {
+wafer_status training_parse_recompute(const char *command, const char *text, wafer_recompute *out) {
   uint32_t at;
   if (!cli_parse_choice(command, "--recompute", text, "auto none all", &at)) return WAFER_USAGE;
   *out = (wafer_recompute)at;
@@ -40,6 +38,12 @@ static wafer_status parse_int(const char *command, const char *name, const char 
                                  (long long)least, (long long)most, text);
 }
 
+wafer_status training_parse_ignore(const char *command, const char *text,
+                                   wafer_training_options *out) {
+  out->ignores = true;
+  return parse_int(command, "--ignore-index", text, INT32_MIN, INT32_MAX, &out->ignore_index);
+}
+
 wafer_status training_flag(const char *command, wafer_arena *arena, int option, const char *text,
                            training_flags *flags) {
   static const struct option names[] = {TRAINING_LONG_OPTIONS};
@@ -47,15 +51,13 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
   int64_t number = 0;
   if (!flags->first) flags->first = names[option - TRAINING_LOSS].name;
   switch (option) {
-  case TRAINING_LOSS: return parse_loss(command, arena, text, flags);
+  case TRAINING_LOSS: flags->has_loss = true; return training_parse_loss(command, arena, text, o);
   case TRAINING_MICRO_BATCH:
     WAFER_TRY(parse_int(command, "--micro-batch", text, 1, 1 << 24, &number));
     o->micro_batch = (uint32_t)number;
     return WAFER_OK;
-  case TRAINING_RECOMPUTE: return parse_recompute(command, text, &o->recompute);
-  case TRAINING_IGNORE:
-    o->ignores = true;
-    return parse_int(command, "--ignore-index", text, INT32_MIN, INT32_MAX, &o->ignore_index);
+  case TRAINING_RECOMPUTE: return training_parse_recompute(command, text, &o->recompute);
+  case TRAINING_IGNORE: return training_parse_ignore(command, text, o);
   case TRAINING_CLASS_AXIS:
     WAFER_TRY(
         parse_int(command, "--class-axis", text, -WAFER_MAX_RANK, WAFER_MAX_RANK - 1, &number));

@@ -1,4 +1,5 @@
-/* Options that say how a model is trained: what `wafer compile --train` takes. */
+/* Options that say how a model is trained: what `wafer compile --train` takes, and forms of values
+ * that `wafer train` shares. */
 #ifndef TOOLS_TRAINING_H
 #define TOOLS_TRAINING_H
 
@@ -35,6 +36,14 @@ typedef struct training_flags {
   const char *first;   /* option that was given; NULL: none */
   bool has_loss;
 } training_flags;
+
+/* LOSS or LOSS:OUTPUT; auto, none or all; a label. USAGE, said by the command, of anything else.
+ * `out` points into `text` from then on. */
+wafer_status training_parse_loss(const char *command, wafer_arena *arena, const char *text,
+                                 wafer_training_options *out);
+wafer_status training_parse_recompute(const char *command, const char *text, wafer_recompute *out);
+wafer_status training_parse_ignore(const char *command, const char *text,
+                                   wafer_training_options *out);
 
 /* Takes one option of the list above. */
 wafer_status training_flag(const char *command, wafer_arena *arena, int option, const char *text,

@@ -1,4 +1,5 @@
 /* One run over several processes: starting them, starting them again, and what each is told. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static char **command_of(const train_arguments *a, wafer_arena *arena, int argc,
   ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   size_t count = 0;
   self = length > 0 ? wafer_arena_strndup(arena, path, (size_t)length) : NULL;
-  if (!made || !self) return NULL;
+  if (!made || !self || !mpirun[WAFER_COUNT(mpirun) - 1]) return NULL;
   for (size_t i = 0; a->processes > 1 && i < WAFER_COUNT(mpirun); i++)
     made[count++] = (char *)(uintptr_t)mpirun[i];
   if (a->processes > 1 && geteuid() == 0) made[count++] = "--allow-run-as-root";
@@ -50,15 +51,19 @@ static int run_command(char **command) {
     if (getppid() == parent && setenv(SUPERVISED, "1", 1) == 0) execvp(command[0], command);
     _exit(127);
   }
-  if (child < 0 || waitpid(child, &how, 0) < 0) return -1;
+  if (child < 0) return -1;
+  while (waitpid(child, &how, 0) < 0)
+    if (errno != EINTR) return -1;
   return WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
 }
 
 static wafer_status failed(const train_arguments *a, int code) {
   const wafer_loc at = wafer_at_file(a->train.checkpoint);
   if (code == 127 || code < 0)
-    return wafer_fail(cli_diag(), (wafer_loc){0}, WAFER_UNSUPPORTED,
-                      "mpirun cannot be started; install openmpi-bin, or leave out --processes");
+    return wafer_fail(
+        cli_diag(), (wafer_loc){0}, WAFER_UNSUPPORTED,
+        a->processes > 1 ? "mpirun cannot be started; install openmpi-bin, or leave out --processes"
+                         : "another process cannot be started; leave out --restarts");
   if (!a->train.checkpoint)
     return wafer_fail(cli_diag(), at, WAFER_INTERNAL,
                       "a process of the run ended unexpectedly (code %d), and without --checkpoint "

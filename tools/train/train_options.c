@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "train.h"
+#include "training.h"
 
 const char train_usage[] =
     "usage: wafer train MODEL.onnx --data X.npy,Y.npy --loss LOSS --steps N [options]\n\n"
@@ -107,22 +108,13 @@ static wafer_status parse_f64(const char *option, const char *text, double *out)
 /* ---- values with a form of their own ---- */
 
 static wafer_status parse_loss(train_arguments *a, wafer_arena *arena, const char *text) {
-  const char *colon = strchr(text, ':');
-  char *name = wafer_arena_strndup(arena, text, colon ? (size_t)(colon - text) : strlen(text));
-  if (!name) return cli_no_memory();
-  a->loss.loss = wafer_loss_by_name(name);
-  a->loss.output = colon ? colon + 1 : NULL;
   a->train.loss = wafer_arena_strdup(arena, text);
-  if (a->loss.loss != WAFER_LOSS_COUNT && a->train.loss) return WAFER_OK;
-  return wants("--loss", "cross-entropy, soft-cross-entropy, nll, mse, l1 or bce", text);
+  return a->train.loss ? training_parse_loss("train", arena, text, &a->loss) : cli_no_memory();
 }
 
 static wafer_status parse_ignore(train_arguments *a, wafer_arena *arena, const char *text) {
-  char *end;
   (void)arena;
-  a->loss.ignores = true;
-  a->loss.ignore_index = strtoll(text, &end, 10);
-  return *text && !*end ? WAFER_OK : wants("--ignore-index", "an integer", text);
+  return training_parse_ignore("train", text, &a->loss);
 }
 
 static wafer_status parse_freeze(train_arguments *a, wafer_arena *arena, const char *text) {
@@ -171,11 +163,8 @@ static wafer_status parse_mode(train_arguments *a, wafer_arena *arena, const cha
 }
 
 static wafer_status parse_recompute(train_arguments *a, wafer_arena *arena, const char *text) {
-  static const char *const recomputes[] = {"auto", "none", "all", NULL};
   (void)arena;
-  int found = word(text, recomputes);
-  a->loss.recompute = (wafer_recompute)found;
-  return found < 0 ? wants("--recompute", "auto, none or all", text) : WAFER_OK;
+  return training_parse_recompute("train", text, &a->loss.recompute);
 }
 
 static wafer_status parse_execution(train_arguments *a, wafer_arena *arena, const char *text) {
