@@ -196,10 +196,13 @@ static wafer_status run_mlir(const wafer_ctx *ctx, wafer_ir *ir, const char *nam
   MlirOpPassManager passes = mlirPassManagerGetAsOpPassManager(manager);
   wafer_status status = WAFER_OK;
   if (mlirLogicalResultIsFailure(mlirOpPassManagerAddPipeline(passes, ref(name), append, said)))
-    status = wafer_fail(
-        ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
-        "there is no pass '%s', neither here nor in MLIR; see wafer-opt --help for their names",
-        name);
+    status = strchr(name, '{')
+                 ? wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+                              "MLIR has no pass '%s': %.*s", name, (int)strcspn(said, "\n"), said)
+                 : wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+                              "there is no pass '%s', neither here nor in MLIR; see wafer-opt "
+                              "--help for their names",
+                              name);
   else if (mlirLogicalResultIsFailure(
                mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(ir->module))))
     status = WAFER_INTERNAL;

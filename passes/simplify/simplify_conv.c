@@ -34,7 +34,7 @@ static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer
   WAFER_TRY(wafer_ir_attrs(s->ctx, conv, &attrs));
   if (!wafer_ir_constant(s->ctx, s->ir, *value, &view) ||
       !wafer_shape_elements(&view.shape, &count))
-    return WAFER_OK;
+    return channel_no_memory(s, conv); /* it was one before */
   weight_channels w = {.transposed = wafer_ir_op(conv) == WAFER_OP_conv_transpose,
                        .group = wafer_attr_int(&attrs, WAFER_ATTR_group),
                        .inner = 1,
@@ -60,7 +60,7 @@ static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_bu
   *value = (MlirValue){NULL};
   if (!had && (!a->shift || channel_all(a->shift, a->channels, 0))) return WAFER_OK;
   if (had && !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 2), &bias))
-    return WAFER_OK;
+    return channel_no_memory(s, conv); /* it was one before */
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)a->channels, wafer_dtype_bytes(dtype));
   if (!data) return channel_no_memory(s, conv);
   for (int64_t k = 0; k < a->channels; k++) {
@@ -104,13 +104,14 @@ static wafer_status channel_constant(const simplifier *s, wafer_builder *b, cons
                        .dims = {type->shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
   void *data =
       wafer_arena_alloc(s->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(type->dtype));
-  if (!data) return wafer_fail(s->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory to fold weights");
+  const char *name =
+      wafer_arena_printf(s->ctx->arena, "%s.affine", b->loc.name ? b->loc.name : "folded");
+  if (!data || !name)
+    return wafer_fail(s->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory to fold weights");
   for (int64_t k = 0; k < shape.dims[0]; k++)
     wafer_element_set_f64(type->dtype, data, k, values[k]);
   wafer_view view = wafer_view_of(type->dtype, &shape, data);
-  const char *name =
-      wafer_arena_printf(s->ctx->arena, "%s.affine", b->loc.name ? b->loc.name : "folded");
-  return name ? wafer_build_constant(b, name, &view, value) : WAFER_NO_MEMORY;
+  return wafer_build_constant(b, name, &view, value);
 }
 
 /* x * scale + shift with constants. */

@@ -99,8 +99,9 @@ static wafer_status shift_bias(const simplifier *s, const moving *m, wafer_build
   const char *name = wafer_arena_printf(s->ctx->arena, "%s.bias", wafer_ir_node_name(m->conv));
   wafer_view bias = {0};
   if (!data || !name) return channel_no_memory(s, m->conv);
-  if (mlirOperationGetNumOperands(m->conv) == 3)
-    wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(m->conv, 2), &bias);
+  if (mlirOperationGetNumOperands(m->conv) == 3 &&
+      !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(m->conv, 2), &bias))
+    return channel_no_memory(s, m->conv); /* it was one before */
   for (int64_t k = 0; k < shape.dims[0]; k++) {
     double sum = bias.data ? wafer_element_f64(dtype, bias.data, k) : 0;
     for (int64_t i = k * row; i < (k + 1) * row; i++)
