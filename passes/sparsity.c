@@ -72,17 +72,19 @@ void *sparsity_prune(wafer_arena *arena, const wafer_weight *weight, uint64_t ze
 
 /* ---- the fullest tile ---- */
 
-uint64_t sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout) {
+bool sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout, uint64_t *most) {
   uint32_t rank = weight->shape.rank;
-  uint64_t parts[WAFER_MAX_RANK] = {1}, length[WAFER_MAX_RANK] = {1}, tiles = 1, most = 0;
+  uint64_t parts[WAFER_MAX_RANK] = {1}, length[WAFER_MAX_RANK] = {1}, tiles = 1;
   int64_t at[WAFER_MAX_RANK] = {0};
   for (uint32_t d = 0; d < rank; d++) {
     parts[d] = (uint64_t)layout->rows[d] * layout->cols[d];
     length[d] = ((uint64_t)weight->shape.dims[d] + parts[d] - 1) / parts[d];
     tiles *= parts[d];
   }
-  uint64_t *count = weight->data && rank ? calloc(tiles, sizeof *count) : NULL;
-  if (!count) return 0;
+  *most = 0;
+  if (!weight->data || !rank) return true;
+  uint64_t *count = calloc(tiles, sizeof *count);
+  if (!count) return false;
   for (uint64_t i = 0, all = elements_of(weight), row = (uint64_t)weight->shape.dims[rank - 1];
        i < all; i += row) {
     uint64_t tile = 0;
@@ -92,9 +94,9 @@ uint64_t sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout
       if (magnitude(weight, i + j)) here[j / length[rank - 1]]++;
     for (uint32_t d = rank - 1; d-- > 0 && ++at[d] == weight->shape.dims[d];) at[d] = 0;
   }
-  for (uint64_t t = 0; t < tiles; t++) most = count[t] > most ? count[t] : most;
+  for (uint64_t t = 0; t < tiles; t++) *most = count[t] > *most ? count[t] : *most;
   free(count);
-  return most;
+  return true;
 }
 
 static wafer_status no_memory(const wafer_ctx *ctx, const wafer_graph_kernel *kernel) {
@@ -124,9 +126,8 @@ static bool count_tiles(const wafer_kernel_body *body, const wafer_split *split,
   wafer_layout layout = wafer_kernel_input_layout(body, split, input);
   bool dealt = layout.order[0] || layout.order[1];
   if (!dealt || !w->data) {
-    is->fullest = sparsity_fullest(w, &layout);
     is->filled = filled_of(body, input, w, &layout, natural);
-    return true;
+    return sparsity_fullest(w, &layout, &is->fullest);
   }
   uint32_t kept = wafer_body_kept(body, input);
   const uint32_t parts[2] = {layout.rows[0] * layout.cols[0], layout.rows[1] * layout.cols[1]};

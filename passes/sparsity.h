@@ -22,7 +22,7 @@ wafer_status sparsity_recount(const wafer_ctx *ctx, const wafer_ir *ir,
 void *sparsity_prune(wafer_arena *arena, const wafer_weight *weight, uint64_t zeros);
 /* Elements that are not zero; of both zeros of floats. */
 uint64_t sparsity_nonzeros(const wafer_weight *weight);
-/* Those of the tile of a layout that has most. 0: no memory, or the weight is absent. */
-uint64_t sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout);
+/* Those of the tile of a layout that has most; 0: the weight is absent. False: no memory. */
+bool sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout, uint64_t *most);
 
 #endif

@@ -104,10 +104,11 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
                          wafer_placement *out);
 
 /* Drops the shapes that another one covers in width, height and time (turned too, if `turns`), in
- * place, sorted by time; the number left. Only what has the same sides odd covers a shape: two
- * rectangles have their centres on one line where their sides across are both odd or both even. */
-uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width,
-                             uint32_t height, bool turns, wafer_arena *arena);
+ * place, sorted by time; `*count`: of all, then of those left. False: no memory, and all are as
+ * they were. Only what has the same sides odd covers a shape: two rectangles have their centres on
+ * one line where their sides across are both odd or both even. */
+bool wafer_placer_pareto(uint32_t *count, wafer_placer_shape *shapes, uint32_t width,
+                         uint32_t height, bool turns, wafer_arena *arena);
 
 /* Moves rectangles to where wires are shortest: along x, those that overlap in y keep their order,
  * along y those that overlap in x; each in turn exactly, as long as one gains. As far as it got

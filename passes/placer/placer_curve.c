@@ -194,21 +194,21 @@ curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *o
 }
 
 /* Shapes come by time, then area: one is covered when an earlier one is inside of it. */
-uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width,
-                             uint32_t height, bool turns, wafer_arena *arena) {
-  sorted *order = calloc(count + 1, sizeof *order);
-  wafer_placer_shape *copy = WAFER_NEW(arena, wafer_placer_shape, count);
-  uint32_t side = width > height ? width : height, n = 0;
+bool wafer_placer_pareto(uint32_t *count, wafer_placer_shape *shapes, uint32_t width,
+                         uint32_t height, bool turns, wafer_arena *arena) {
+  uint32_t all = *count, side = width > height ? width : height, n = 0;
+  sorted *order = calloc(all + 1, sizeof *order);
+  wafer_placer_shape *copy = WAFER_NEW(arena, wafer_placer_shape, all);
   uint32_t *least = malloc(4 * (side + 2) * sizeof *least); /* least height at most this wide */
   if (!order || !copy || !least) {
     free(order);
     free(least);
-    return 0;
+    return false;
   }
   for (uint32_t w = 0; w < 4 * (side + 2); w++) least[w] = UINT32_MAX;
-  for (uint32_t i = 0; i < count; i++) order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
-  qsort(order, count, sizeof *order, by_time);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < all; i++) order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
+  qsort(order, all, sizeof *order, by_time);
+  for (uint32_t i = 0; i < all; i++) {
     const wafer_placer_shape *s = &copy[order[i].index];
     bool fits = (s->width <= width && s->height <= height) ||
                 (turns && s->height <= width && s->width <= height);
@@ -221,5 +221,6 @@ uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_
   }
   free(order);
   free(least);
-  return n;
+  *count = n;
+  return true;
 }

@@ -186,7 +186,8 @@ static wafer_status kind_shapes(const search *s, const kind *of, wafer_rect in,
   if (!at) return pipeline_no_memory(s->p);
   n = 0;
   for (size_t i = 0; i < of->curve->count; i++) n += point_shapes(s, of, i, in.width, at + n);
-  n = wafer_placer_pareto(n, at, in.width, in.height, false, arena);
+  if (!wafer_placer_pareto(&n, at, in.width, in.height, false, arena))
+    return pipeline_no_memory(s->p);
   *out = (wafer_placer_shapes){n, at};
   return WAFER_OK;
 }

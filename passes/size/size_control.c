@@ -228,10 +228,11 @@ wafer_status pipeline_pin(pipeline *p) {
   return WAFER_OK;
 }
 
-void pipeline_release(pipeline *p, uint32_t radius) {
+wafer_status pipeline_release(pipeline *p, uint32_t radius) {
   uint32_t n = p->graph->kernel_count, last = UINT32_MAX; /* the last free one */
+  if (!p->pin || !radius) return WAFER_OK;
   bool *was = WAFER_NEW(p->ctx->arena, bool, n);
-  if (!p->pin || !was || !radius) return;
+  if (!was) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < n; k++) was[k] = !p->pin[k];
   for (uint32_t k = 0; k < n; k++) {
     if (was[k]) last = k;
@@ -242,6 +243,7 @@ void pipeline_release(pipeline *p, uint32_t radius) {
     if (was[k]) last = k;
     if (last != UINT32_MAX && last - k <= radius && p->pin[k] && p->pin[k]->kept) p->pin[k] = NULL;
   }
+  return WAFER_OK;
 }
 
 uint32_t pipeline_kept(const pipeline *p) {

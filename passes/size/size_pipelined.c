@@ -369,7 +369,7 @@ static wafer_status lay_out_lean(pipeline *p, bool *fits) {
   uint64_t from = edge_cycles(p), t;
   if (!all) return pipeline_no_memory(p);
   if (!p->ctx->options || !p->ctx->options->lean) return lay_out(p, fits);
-  for (*fits = false; !*fits; from = t + t / LATER) {
+  for (*fits = false; !*fits; from = t + t / LATER + 1) {
     memcpy(p->curve, all, bytes);
     WAFER_TRY(pipeline_lean(p, from, &t));
     if (!t) return WAFER_OK;
@@ -387,7 +387,7 @@ static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
     memset(p->haste, 0, n * sizeof *p->haste);
     WAFER_TRY(lay_out(p, fits));
     if (*fits || !kept) break;
-    pipeline_release(p, radius);
+    WAFER_TRY(pipeline_release(p, radius));
     if (radius > n) return WAFER_OK;
   }
   for (uint32_t k = 0; *fits && k < n; k++) p->out->kernels[k].rect = &p->places[k].rect;

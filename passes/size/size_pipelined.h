@@ -132,7 +132,7 @@ wafer_status pipeline_pin(pipeline *p);
 /* Whether each pinned kernel has a shape with its buffers as they are. */
 bool pipeline_pins_have_room(const pipeline *p);
 /* Frees kept kernels up to `radius` places in the order from one that is free. */
-void pipeline_release(pipeline *p, uint32_t radius);
+wafer_status pipeline_release(pipeline *p, uint32_t radius);
 uint32_t pipeline_kept(const pipeline *p);
 uint64_t pipeline_pinned_cycles(const pipeline *p, uint64_t least);
 /* Packs all that is not pinned, with these shapes of each kind. */

@@ -371,10 +371,8 @@ wafer_status contest_read(const wafer_diag *diag, wafer_arena *arena, const char
   wafer_bytes bytes;
   WAFER_TRY(wafer_file_map(diag, arena, path, &bytes));
   wafer_status status = read_all(&r, bytes);
-  if (status == WAFER_OK)
-    status = sort(&r);
-  else
-    free(out->kernels);
+  if (status == WAFER_OK) status = sort(&r);
+  if (status != WAFER_OK) free(out->kernels);
   free(r.ids);
   free(r.word_of);
   free(r.kernel_of);

@@ -195,19 +195,18 @@ wafer_status contest_shapes(const wafer_diag *diag, wafer_arena *arena, const co
   size_t cells = (size_t)(t.side + 1) * (t.most_k + 1);
   t.cells = malloc(cells * sizeof *t.cells);
   uint64_t *best = malloc(2 * (t.most_k + 1) * sizeof *best);
-  wafer_placer_shape *shapes = NULL;
+  bool ok = false;
   if (t.cells && best) {
     for (size_t i = 0; i < cells; i++) t.cells[i] = (cell){UINT64_MAX, 0};
     fill(&t, c, kernel, unit);
-    shapes = WAFER_NEW(arena, wafer_placer_shape, gather(&t, best, NULL));
-    if (shapes)
-      *out = (wafer_placer_shapes){
-          wafer_placer_pareto(gather(&t, best, shapes), shapes, c->width, c->height, true, arena),
-          shapes};
+    wafer_placer_shape *shapes = WAFER_NEW(arena, wafer_placer_shape, gather(&t, best, NULL));
+    uint32_t count = shapes ? gather(&t, best, shapes) : 0;
+    ok = shapes && wafer_placer_pareto(&count, shapes, c->width, c->height, true, arena);
+    *out = (wafer_placer_shapes){count, shapes};
   }
   free(t.cells);
   free(best);
-  if (!shapes)
+  if (!ok)
     return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_MEMORY, "no memory for shape curves");
   if (!out->count)
     return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_FIT,

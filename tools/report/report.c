@@ -1,10 +1,13 @@
-/* Samples/s             clock / interval, the interval of a train through the timeline; of one
- * replica: of the plan with one replica of every kernel
- * Compute Samples/s     clock / slowest kernel (pipelined) or / sum of kernels (streaming): no
- * edge, no streams Transmission Samples/s clock / cycles the edge needs for one sample's inputs or
- * outputs, and in streaming the batch's share of the weights Active PEs            cores inside a
- * kernel's rectangle, of the usable ones Compute Utilization   operations of one sample / (interval
- * * usable cores * 2 * multiply-accumulates a cycle) */
+/* Figures of a plan:
+ * - Samples/s: clock / interval, the interval of a train through the timeline; of one replica: of
+ *   the plan with one replica of every kernel
+ * - Compute Samples/s: clock / slowest kernel (pipelined) or / sum of kernels (streaming): no edge,
+ *   no streams
+ * - Transmission Samples/s: clock / cycles that the edge needs for one sample's inputs or outputs,
+ *   and in streaming the batch's share of the weights
+ * - Active PEs: cores inside a kernel's rectangle, of the usable ones
+ * - Compute Utilization: operations of one sample / (interval * usable cores * 2 *
+ *   multiply-accumulates a cycle) */
 #include "report.h"
 
 #include <stdlib.h>
@@ -177,7 +180,9 @@ static wafer_status time_one_replica(const wafer_diag *diag, report *r) {
   const wafer_ctx ctx = {.machine = plan.machine, .arena = wafer_arena_create(), .diag = diag};
   const wafer_plan *alone = &plan;
   wafer_timeline timeline = {0};
-  wafer_status status = ctx.arena ? WAFER_OK : WAFER_NO_MEMORY;
+  wafer_status status = WAFER_OK;
+  if (!ctx.arena)
+    status = wafer_fail(diag, wafer_at_file(plan.model), WAFER_NO_MEMORY, "no memory for a report");
   if (status == WAFER_OK && r->plan->launch_count) /* timed by their programs, both */
     status = wafer_plan_add_programs(&ctx, &plan, false, &alone);
   if (status == WAFER_OK) status = wafer_timeline_run(diag, alone, 0, r->train_samples, &timeline);
