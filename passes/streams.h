@@ -2,10 +2,11 @@
  *
  * A stream's route is a static tree of parallel trunks: a link moves a wavelet of 32 bits per
  * cycle, and the trunks leave one side of the source rectangle, one per row or column, and enter
- * one side of the target. So lanes  = the shorter of the two heights, or of the two widths,
- * whichever is more: trunks leave and enter along rows, or along columns cycles = ceil(words /
- * lanes), at the edge not less than the bytes at the edge's rate Streams from and to the edge run
- * along rows: their lanes are the rectangle's height. */
+ * one side of the target. So
+ * - lanes = the shorter of the two heights, or of the two widths, whichever is more: trunks leave
+ *   and enter along rows, or along columns;
+ * - cycles = ceil(words / lanes), at the edge not less than the bytes at the edge's rate.
+ * Streams from and to the edge run along rows: their lanes are the rectangle's height. */
 #ifndef WAFER_PASSES_STREAMS_H
 #define WAFER_PASSES_STREAMS_H
 

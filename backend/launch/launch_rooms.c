@@ -5,12 +5,11 @@
  * Kernel k is due at due[k] of sample 0, a period later of each further one, the period being the
  * longest turn of a kernel. Its values are due to leave with it, or when it has made them: cores of
  * others that pass them on do what they are to do by then first, and do not wait. A reader that is
- * due between r
- * - 1 and r periods later holds r samples of them. Along the longest path due times follow from the
- * cycles of kernels and streams, less than a period each, so that neighbours need one room; where
- * that asks a reader for more rooms than the plan has given its input, kernels before it are due
- * later. These are constraints on differences of two times (Cormen et al., Introduction to
- * Algorithms, section 24.4), which one room everywhere fulfils. */
+ * due less than r periods later, and not less than one fewer, holds r samples of them. Along the
+ * longest path due times follow from the cycles of kernels and streams, less than a period each, so
+ * that neighbours need one room; where that asks a reader for more rooms than the plan has given
+ * its input, kernels before it are due later. These are constraints on differences of two times
+ * (Cormen et al., Introduction to Algorithms, section 24.4), which one room everywhere fulfils. */
 #include <string.h>
 
 #include "launch_state.h"

@@ -1,10 +1,11 @@
 /* Samples for training, read through mapped .npy files.
  *
  * A dataset is `fields` arrays of equally many samples: the model's inputs in order, the labels
- * last. Its path says how it lies on disk: X.npy,Y.npy     a file per field DIR             x-*.npy
- * and y-*.npy, shards in the order of their names, one y for each x; or tokens-*.npy tokens.npy one
- * dim of integers: with `lm`, windows of `sequence` tokens and, as labels, the same moved by one;
- * windows do not overlap, and none crosses two shards
+ * last. Its path says how it lies on disk:
+ * - X.npy,Y.npy: a file per field
+ * - DIR: x-*.npy and y-*.npy, shards in the order of their names, one y for each x; or tokens-*.npy
+ * - tokens.npy: one dim of integers; with `lm`, windows of `sequence` tokens and, as labels, the
+ *   same moved by one; windows do not overlap, and none crosses two shards
  *
  * The order of an epoch is a keyed permutation of the samples, a function of (seed, epoch): sample
  * number n of a run is known without any state, and a run goes on anywhere. */

@@ -165,7 +165,7 @@ static wafer_status choose(recompute *r) {
     if (r->needed[i] > largest) largest = r->needed[i];
   }
   int64_t total = p.sum[r->loss];
-  for (int k = 0; k <= BOUNDS; k++) { /* evenly from the largest value to all of them */
+  for (int k = 0; k <= BOUNDS; k++) { /* from the largest value, at first in small steps, to all */
     int64_t tried = largest + (total - largest) / BOUNDS * k / BOUNDS * k;
     int64_t cost = shortest(r, &p, tried);
     if (cost < best) best = cost, bound = tried;

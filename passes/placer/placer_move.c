@@ -19,7 +19,7 @@ static void replace_child(tree *t, uint32_t parent, uint32_t was, uint32_t by) {
     t->is.nodes[parent].child[t->is.nodes[parent].child[1] == was] = by;
 }
 
-/* Marks the way up from i; is j on it? */
+/* Is j on the way up from i? */
 static bool above(const tree *t, uint32_t i, uint32_t j) {
   for (; i != PLACER_NONE; i = t->is.nodes[i].parent)
     if (i == j) return true;

@@ -365,9 +365,6 @@ static bool can_pass(const wafer_kernel_body *body) {
   return false;
 }
 
-/* Of a kernel's operands: a plan with more of them gets no programs, see launch.c. */
-#define WORDS_WITH_PROGRAMS (1u << 23)
-
 /* Whether slices may be taken because they are cheaper: they have no programs, so not in a plan
  * that could run at fabric fidelity in reasonable time; and where memory is dear, since a factor as
  * a whole often wants its sum cut, which leaves results on many cores at once. */
@@ -376,7 +373,7 @@ static bool weighs_slices(const streaming *s, uint32_t k) {
   uint64_t words = 0;
   for (uint32_t i = 0; i < body->input_count; i++)
     words += stream_words(&body->inputs[i], body->storage);
-  return s->price > 0 || words > WORDS_WITH_PROGRAMS;
+  return s->price > 0 || words > WAFER_PROGRAMS_WORDS;
 }
 
 /* Inputs whole, with as many buffers as there is room for. */

@@ -1,7 +1,8 @@
 /* What this process has of a training run: systems, a share of the weight servers, a node of
- * SwarmX. Alone it has all of them; of several ranks, rank p has systems   [N p / P, N (p + 1) / P)
- * of N, and so micro-batches that follow one another servers   p, p + P, ... and their parameters
- *   SwarmX    a node of a binomial tree whose every subtree has systems that follow one another
+ * SwarmX. Alone it has all of them; of several ranks P, rank p has
+ * - systems [N p / P, N (p + 1) / P) of N, and so micro-batches that follow one another;
+ * - servers p, p + P, ... and their parameters;
+ * - of SwarmX a node of a binomial tree whose every subtree has systems that follow one another.
  * Rank 0 runs the loop; the others do what it tells them (train_ranks.c). Every operation below is
  * called by all ranks at once. */
 #ifndef RUNTIME_TRAIN_LOCAL_H
