@@ -32,13 +32,14 @@ static uint64_t slowest(wafer_placer_kind placer, wafer_objective objective, uin
 }
 
 static void kernels_take_longer(void) {
-  uint64_t cores, fewer, shelf;
+  uint64_t cores, fewer, more, shelf;
   const wafer_objective pace = WAFER_OBJECTIVE_throughput;
   uint64_t t = slowest(WAFER_PLACER_shelf, pace, 0, &cores);
   CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, pace, 3 * WAFER_SLOWER_PARTS, &shelf), t);
   CU_ASSERT_EQUAL(shelf, cores);
+  uint64_t fast = slowest(WAFER_PLACER_best, pace, 0, &more);
   uint64_t slow = slowest(WAFER_PLACER_best, pace, 3 * WAFER_SLOWER_PARTS, &fewer);
-  CU_ASSERT(slow > t);
+  CU_ASSERT(slow > t && slow > fast && fewer < more);
 }
 
 /* The edge's pace holds nothing up where a sample counts by itself, unless that is asked for. */
