@@ -85,7 +85,7 @@ static wafer_status check_dead(const verifier *v, const wafer_graph_kernel *k) {
                         "kernel '%s' lies on the dead core (%u, %u)", k->name, m->dead[i].x,
                         m->dead[i].y);
   for (uint32_t i = 0; i < m->reserved_count; i++)
-    if (wafer_rect_overlaps(k->rect, m->reserved[i]))
+    if (wafer_rect_overlaps(all_of(k), m->reserved[i]))
       return wafer_fail(v->ctx->diag, k->loc, WAFER_NO_FIT,
                         "kernel '%s' lies on the reserved cores at (%u, %u)", k->name,
                         m->reserved[i].x, m->reserved[i].y);
