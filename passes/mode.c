@@ -31,13 +31,13 @@ static uint32_t flip_batch(const choice *c) {
   const wafer_machine *m = c->ctx->machine;
   if (!c->pipelined.cost.fits || !c->streaming.cost.fits) return 0;
   uint64_t target = c->pipelined.cost.interval_cycles * c->together.bands;
-  uint32_t high = 1;
-  while (size_streaming_interval(m, &c->streaming, high) >= target) {
-    if (high > UINT32_MAX / 4 || size_streaming_interval(m, &c->streaming, high) == UINT64_MAX)
-      return 0;
-    high *= 2;
+  uint32_t low = 0, high = 1, over = UINT32_MAX / 4; /* too few, tried, too many */
+  uint64_t interval;
+  while ((interval = size_streaming_interval(m, &c->streaming, high)) >= target) {
+    *(interval == UINT64_MAX ? &over : &low) = high;
+    if (over - low <= 1) return 0;
+    high = low < over / 2 ? 2 * low : low + (over - low) / 2;
   }
-  uint32_t low = high / 2; /* not enough; high is */
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
     if (size_streaming_interval(m, &c->streaming, middle) < target)
