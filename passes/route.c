@@ -246,7 +246,7 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   WAFER_TRY(remember(r, kernel, value, s));
   s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
-  s->latency = stream_latency(m, &s->from, &s->to, fabric_hops(s->route_count, s->route));
+  s->latency = stream_latency(m, &s->from, &s->to, wafer_route_hops(s->route_count, s->route));
   if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
     s->cycles = relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
     s->latency = 0;

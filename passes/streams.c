@@ -16,12 +16,6 @@ uint64_t value_words(const wafer_graph_value *value, wafer_dtype storage) {
                        : stream_words(&value->type, storage);
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
-}
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to) {
   if (from->where != WAFER_AT_wafer) return to->where == WAFER_AT_wafer ? to->rect.height : 1;
   if (to->where != WAFER_AT_wafer) return from->rect.height;

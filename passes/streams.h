@@ -15,6 +15,12 @@
 static inline uint64_t ceil_div(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+static inline uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
 
 /* Wavelets that carry one sample of a value. */
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage);

@@ -44,7 +44,8 @@ static wafer_status check_split(const verifier *v, const wafer_graph_kernel *k) 
   wafer_kernel_loops(&k->body, &loops);
   for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
     uint64_t parts = (uint64_t)k->split.rows[i] * k->split.cols[i];
-    if (parts > 1 && (i >= loops.count || !loops.divisible[i] || parts > (uint64_t)loops.extent[i]))
+    if (parts == 0 || (parts > 1 && (i >= loops.count || !loops.divisible[i] ||
+                                     parts > (uint64_t)loops.extent[i])))
       return wafer_fail(v->ctx->diag, k->loc, WAFER_BAD_INPUT,
                         "kernel '%s' cuts loop %u into %" PRIu64 " parts, which it cannot be",
                         k->name, i, parts);

@@ -82,6 +82,16 @@ bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b);
 typedef struct wafer_route_segment { /* straight run of routers, both ends included */
   uint32_t x0, y0, x1, y1;
 } wafer_route_segment;
+/* From router to router along a route's segments: the wire that it takes. */
+static inline uint64_t wafer_route_hops(uint32_t count, const wafer_route_segment *route) {
+  uint64_t hops = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_route_segment *s = &route[i];
+    hops += s->x0 < s->x1 ? s->x1 - s->x0 : s->x0 - s->x1;
+    hops += s->y0 < s->y1 ? s->y1 - s->y0 : s->y0 - s->y1;
+  }
+  return hops;
+}
 
 typedef struct wafer_stream {
   uint32_t value;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "placer_search.h"
@@ -20,15 +19,9 @@
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
-double placer_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 void placer_report(placer_run *run, double score) {
   pthread_mutex_lock(&run->lock);
-  double passed = run->options->spent + placer_seconds() - run->started;
+  double passed = run->options->spent + search_seconds() - run->started;
   if (run->first == 0) run->first = passed;
   if (score >= run->shown) {
     pthread_mutex_unlock(&run->lock);
@@ -170,7 +163,7 @@ typedef struct hand {
 /* Something is found, and the time is over. */
 static bool enough(placer_run *run) {
   double seconds = run->options->seconds;
-  if (seconds <= 0 || placer_seconds() < run->started + seconds) return false;
+  if (seconds <= 0 || search_seconds() < run->started + seconds) return false;
   pthread_mutex_lock(&run->lock);
   bool found = run->first > 0;
   pthread_mutex_unlock(&run->lock);
@@ -186,7 +179,7 @@ static uint32_t shelves(const crew *w, uint32_t i) {
 /* A share of the moves, or seconds, for what is worth more than its round's. */
 static budget at_least(const crew *w, budget b, uint32_t share) {
   const wafer_placer_options *o = w->run->options;
-  const double until = fmin(placer_seconds() + o->seconds / share, w->run->started + o->seconds);
+  const double until = fmin(search_seconds() + o->seconds / share, w->run->started + o->seconds);
   if (b.most < o->moves / share) b.most = o->moves / share;
   if (o->seconds > 0 && b.until < until) b.until = until;
   return b;
@@ -217,7 +210,7 @@ static void serve(crew *w, worker *by, uint32_t i) {
   const wafer_placer_options *o = w->run->options;
   budget b = w->budget;
   if (b.until > 0) { /* an equal part of what is left */
-    double now = placer_seconds();
+    double now = search_seconds();
     b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
   switch (w->round->does) {
@@ -298,11 +291,11 @@ static void run_rounds(crew *w) {
     w->round = &rounds[i];
     w->lines = rounds[i].lines;
     share += rounds[i].share;
-    if (started == 0 && rounds[i].share > 0) started = placer_seconds();
+    if (started == 0 && rounds[i].share > 0) started = search_seconds();
     double end = run->started + o->seconds;
     w->budget = (budget){.until = o->seconds > 0 ? started + (end - started) * share : 0};
     if (o->moves) w->budget.most = moves_until(w, share) / w->lines + 1;
-    if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
+    if (rounds[i].share > 0 && o->seconds > 0 && search_seconds() >= w->budget.until) continue;
     run_round(w);
     if (rounds[i].does < ANNEAL) take_stock(run); /* seconds may leave stacks out */
     if (rounds[i].does >= ANNEAL) rank(run);
@@ -422,7 +415,7 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
   WAFER_TRY(check(diag, problem));
   placer_run run = {.in = {.p = problem},
                     .diag = diag,
-                    .started = placer_seconds(),
+                    .started = search_seconds(),
                     .options = options,
                     .shown = INFINITY};
   if (pthread_mutex_init(&run.lock, NULL)) return no_memory(diag);

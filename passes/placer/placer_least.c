@@ -157,7 +157,7 @@ static void items(const table *d, uint64_t time) {
 }
 
 static bool late(const shared *s) {
-  return s->until > 0 && placer_seconds() >= s->until;
+  return s->until > 0 && search_seconds() >= s->until;
 }
 
 static uint32_t end_of(const table *d, uint32_t block) {

@@ -150,7 +150,7 @@ static uint64_t moves_of(const polisher *o) {
 }
 
 static bool over(const polisher *o, const budget *b) {
-  if (b->until > 0 && placer_seconds() >= b->until) return true;
+  if (b->until > 0 && search_seconds() >= b->until) return true;
   return b->most && moves_of(o) >= b->most;
 }
 

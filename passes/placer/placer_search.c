@@ -137,7 +137,7 @@ void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
   double score = INFINITY, least = INFINITY;
   uint32_t patience = 0, key = 0;
   uint64_t moves = 0;
-  for (; b->most ? moves < b->most : placer_seconds() < b->until; moves += STACKS_MOVES) {
+  for (; b->most ? moves < b->most : search_seconds() < b->until; moves += STACKS_MOVES) {
     if (wafer_cancelled(w->run->diag)) break;
     bool fresh = !patience;
     if (fresh)
@@ -163,7 +163,7 @@ void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
 /* How much of the budget is spent, from 0 to 1. */
 static double spent(const budget *b, double started, uint64_t moves) {
   if (b->until > 0) {
-    double now = placer_seconds();
+    double now = search_seconds();
     if (now >= b->until) return 1;
     if (!b->most) return (now - started) / (b->until - started);
   }
@@ -203,7 +203,7 @@ void search_anneal(worker *w, candidate *c, const heat *h, const budget *b) {
   tree *t = &w->tree;
   if (c->failed || !enter(w, &c->now)) return;
   double hot = h->hot * w->run->scale, cold = h->cold * w->run->scale;
-  double started = placer_seconds(), from = beginning(t, b, started);
+  double started = search_seconds(), from = beginning(t, b, started);
   uint64_t moves = 0;
   for (double at; (at = spent(b, started, moves)) < 1 && !wafer_cancelled(w->run->diag);) {
     at = from + (1 - from) * at;

@@ -158,7 +158,7 @@ static void load(shifter *s, const wafer_placed *at, bool upright) {
 }
 
 static bool late(const shifter *s) {
-  return s->until > 0 && placer_seconds() >= s->until;
+  return s->until > 0 && search_seconds() >= s->until;
 }
 
 static bool shift_axis(shifter *s, wafer_placed *at, bool upright, int32_t first) {

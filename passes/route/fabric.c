@@ -212,16 +212,6 @@ wafer_status fabric_detour(fabric *f, const fabric_end *from, const fabric_end *
   return WAFER_OK;
 }
 
-uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route) {
-  uint64_t hops = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const wafer_route_segment *s = &route[i];
-    hops += s->x0 < s->x1 ? s->x1 - s->x0 : s->x0 - s->x1;
-    hops += s->y0 < s->y1 ? s->y1 - s->y0 : s->y0 - s->y1;
-  }
-  return hops;
-}
-
 /* ---- Colours ---- */
 
 static uint32_t all_colors(const fabric *f) {
@@ -292,7 +282,8 @@ bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t
       uint32_t free = free_along(f, &paths[p], rounds[i].shared, congested) & rounds[i].of;
       if (!free) continue;
       uint32_t lowest = (uint32_t)__builtin_ctz(free);
-      uint64_t price = fabric_hops(paths[p].count, paths[p].at) + (uint64_t)lowest * HOPS_PER_COLOR;
+      uint64_t price =
+          wafer_route_hops(paths[p].count, paths[p].at) + (uint64_t)lowest * HOPS_PER_COLOR;
       if (price >= best) continue;
       best = price;
       *chosen = p;

@@ -59,7 +59,6 @@ bool fabric_reach(const fabric_end *from, const fabric_end *to, uint32_t *count,
  */
 wafer_status fabric_detour(fabric *fabric, const fabric_end *from, const fabric_end *to,
                            uint32_t color, wafer_route_segment *route, uint32_t *count);
-uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route);
 
 /* Takes a path with a colour of `join`, a bit each, if there is one to share; else with a colour of
  * its own, if there is one none of those in `avoid`; else one with a colour to share; of the first

@@ -245,7 +245,7 @@ uint64_t fabric_likely_hops(const wafer_machine *m, const fabric_end *from, cons
   uint64_t least = UINT64_MAX;
   find_all(&c);
   for (uint32_t p = 0; p < c.count; p++) {
-    uint64_t hops = fabric_hops(paths[p].count, paths[p].at);
+    uint64_t hops = wafer_route_hops(paths[p].count, paths[p].at);
     least = hops < least ? hops : least;
   }
   return c.count ? least : 0;

@@ -4,13 +4,10 @@
 #include <string.h>
 
 #include "size_best.h"
+#include "streams.h"
 
 #define LEAST_PART 16 /* areas smaller than this part of the largest are left alone */
 #define NEAR 64       /* the time at which kernels are dealt out is so exact a part of itself */
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
 
 wafer_rect search_all_replicas(const shelf_place *at) {
   wafer_rect all = at->rect;

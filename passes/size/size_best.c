@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "size_best.h"
+#include "streams.h"
 
 #define DEFAULT_MOVES 2000000
 #define MOST_WORK 512000000   /* of more than 256 kernels as many moves as go through so many */
@@ -17,10 +18,6 @@
 #define HOLDS 3      /* at last: what was found before, with room for what waits there */
 #define WORTH 256    /* patience is tried if it promises an interval shorter by this part */
 #define MOST_REPLICAS 64u
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
 
 /* Whether core programs will tell how fast the pipeline is. */
 static bool by_programs(const wafer_ctx *ctx, const wafer_graph *graph) {

@@ -1,10 +1,7 @@
 /* The least interval at which a pipeline's kernels may fit the wafer: their least areas, in several
  * measures, and what waits in buffers. */
 #include "size_best.h"
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
+#include "streams.h"
 
 /* Lengths along a direction of `all` cores, so changed that what fits beside each other still does:
  * measured so, too, no layout has more area than the wafer. Kernels of more than half the wafer's

@@ -280,6 +280,12 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
                   : wafer_fail(ctx->diag, graph->kernels[kernel].loc, WAFER_NO_MEMORY, "no memory");
 }
 
+bool size_has_weights(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) return true;
+  return false;
+}
+
 bool size_is_possible(const wafer_loops *loops, const wafer_split *split) {
   for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
     uint64_t parts = (uint64_t)split->rows[i] * split->cols[i];

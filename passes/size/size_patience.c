@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "size_pipelined.h"
+#include "streams.h"
 
 #define ROUNDS 16  /* of prices and times */
 #define BUCKETS 24 /* of cores, for each doubling */
@@ -47,10 +48,6 @@ typedef struct pricing {
   best_round *best;
   double *price; /* of the round at hand */
 } pricing;
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
 
 static uint64_t parts(uint64_t a, uint64_t b) {
   return max_u64((a + b - 1) / b, 1);

@@ -8,10 +8,6 @@
 /* Of a core's memory, of curves of what is left when few of them are used. */
 #define BUDGET_STEPS 64
 
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- Weighing a shape ---- */
 
 /* Cycles to bring one input; over the edge, that of a sample in every stripe. */
@@ -218,12 +214,6 @@ int64_t size_own_price(curve_set *curves, const wafer_graph *graph, uint32_t k,
   return work + size_waste_price(&own, waste);
 }
 
-static bool has_weights(const wafer_kernel_body *body) {
-  for (uint32_t i = 0; i < body->input_count; i++)
-    if (body->input_is_weight[i]) return true;
-  return false;
-}
-
 static bool in_slices(const wafer_kernel_body *body) {
   for (uint32_t i = 0; i < body->input_count; i++)
     if (body->input_is_weight[i] && body->input_depth[i] == 0) return true;
@@ -400,7 +390,7 @@ wafer_status streaming_find_curves(streaming *s) {
 wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits) {
   attempt a = {.asked = UINT64_MAX};
   const wafer_kernel_body *body = &s->graph->kernels[k].body;
-  bool streams = has_weights(body);
+  bool streams = size_has_weights(body);
   WAFER_TRY(try_wish(s, k, &a));
   bool slices = s->batch == 1 && can_pass(body) && !a.point;
   WAFER_TRY(try_whole(s, k, streams, &a));

@@ -32,10 +32,6 @@ typedef struct sharing {
   run_end *ends; /* kernel: of the best run that ends with it; alone if that gains nothing */
 } sharing;
 
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- What a shared phase takes ---- */
 
 /* Latencies that come once, whatever follows each other. */

@@ -64,7 +64,7 @@ typedef struct turns {
   uint64_t *receives, *sends;
   uint64_t (*most)[MEET_SIDES]; /* of each value, see meet_send */
   double price;                 /* see PRICED */
-  double until;                 /* 0: no limit; else of placer_seconds */
+  double until;                 /* 0: no limit; else of search_seconds */
   state now, tried, best;
   rng random;
 } turns;
@@ -268,7 +268,7 @@ static void copy(const turns *t, state *to, const state *from) {
 static bool is_late(const turns *t, uint64_t i, uint64_t moves) {
   if (i % LOOK) return false;
   wafer_progress(t->p->ctx->diag, "shorter turns: moves", i, moves);
-  return t->until > 0 && placer_seconds() > t->until;
+  return t->until > 0 && search_seconds() > t->until;
 }
 
 static void anneal(turns *t, uint64_t moves) {
@@ -436,7 +436,7 @@ wafer_status pipeline_shorten_turns(pipeline *p, shelf_place *places) {
   const wafer_options *o = p->ctx->options;
   if (!may_search(p, places)) return WAFER_OK;
   turns t = turns_of(p, o->place_seed + ((uint64_t)o->slower << 32));
-  if (o->place_seconds > 0) t.until = placer_seconds() + o->place_seconds / TRIES;
+  if (o->place_seconds > 0) t.until = search_seconds() + o->place_seconds / TRIES;
   WAFER_TRY(open_turns(&t, places));
   anneal(&t, moves_of(p));
   return t.best.energy < HUGE_VAL ? take(&t, places) : WAFER_OK;

@@ -17,12 +17,9 @@
 #include <string.h>
 
 #include "size_waits.h"
+#include "streams.h"
 
 #define STEPS 80
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
 
 /* Keeps the corners that are cheapest at some price of cycles; points come by rising cycles. */
 static void add_corner(hull *h, corner c) {

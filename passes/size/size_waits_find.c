@@ -13,10 +13,6 @@
 #define MOST_WAYS_OVER 4 /* the wafer, of a stream, past all copies at both ends */
 #define SHAPES 16u /* of a kernel, whose bytes are looked at */
 
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- Bytes ---- */
 
 static double all_bytes(const wafer_type *type, wafer_dtype storage) {
@@ -235,12 +231,6 @@ static wafer_status deepen_reader(const finder *f, reader *r) {
   return WAFER_OK;
 }
 
-static bool has_weights(const wafer_kernel_body *body) {
-  for (uint32_t i = 0; i < body->input_count; i++)
-    if (body->input_is_weight[i]) return true;
-  return false;
-}
-
 /* Those readers for which most bytes are likely to wait. Where no weights lie beside them cores
  * share them out, and memory tells as much. */
 static wafer_status deepen_readers(finder *f) {
@@ -249,7 +239,7 @@ static wafer_status deepen_readers(finder *f) {
   if (!bytes) return pipeline_no_memory(w->s->p);
   for (uint32_t i = 0; i < w->reader_count; i++) {
     reader *r = &w->readers[i];
-    if (!has_weights(&w->s->p->graph->kernels[r->kernel].body)) continue;
+    if (!size_has_weights(&w->s->p->graph->kernels[r->kernel].body)) continue;
     for (uint32_t j = r->first; j < r->first + r->count; j++) {
       double waits = w->skips[j].bytes * likely_depth(f, r, &w->skips[j]);
       if (waits <= bytes[i]) continue;

@@ -146,7 +146,7 @@ static void detours_lead_round(void) {
   CU_ASSERT_EQUAL(fabric_paths(f.fabric, &from, &to, paths), 0);
   CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, FABRIC_MAX_COLORS, way, &count), WAFER_OK);
   CU_ASSERT_FATAL(count > 0);
-  CU_ASSERT_EQUAL(fabric_hops(count, way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
+  CU_ASSERT_EQUAL(wafer_route_hops(count, way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
   CU_ASSERT_TRUE(inside(from.at.rect, way[0].x0, way[0].y0));
   CU_ASSERT_TRUE(inside(to.at.rect, way[count - 1].x1, way[count - 1].y1));
   for (uint32_t i = 1; i < count; i++)
@@ -264,7 +264,7 @@ static void likely_hops_are_those_of_routes(void) {
     CU_ASSERT_FATAL(count > 0);
     CU_ASSERT_TRUE(fabric_assign(f.fabric, count, paths, 0, 0, &chosen, &color, &where));
     CU_ASSERT_EQUAL(fabric_likely_hops(&f.machine, &ways[i].from, &ways[i].to),
-                    fabric_hops(paths[chosen].count, paths[chosen].at));
+                    wafer_route_hops(paths[chosen].count, paths[chosen].at));
     teardown(&f);
   }
 }

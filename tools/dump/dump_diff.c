@@ -52,11 +52,7 @@ static uint64_t share_of(const wafer_kernel *k) {
 static uint64_t wire_of(const wafer_plan *plan) {
   uint64_t hops = 0;
   for (uint32_t i = 0; i < plan->stream_count; i++)
-    for (uint32_t k = 0; k < plan->streams[i].route_count; k++) {
-      const wafer_route_segment *g = &plan->streams[i].route[k];
-      hops += g->x0 < g->x1 ? g->x1 - g->x0 : g->x0 - g->x1;
-      hops += g->y0 < g->y1 ? g->y1 - g->y0 : g->y0 - g->y1;
-    }
+    hops += wafer_route_hops(plan->streams[i].route_count, plan->streams[i].route);
   return hops;
 }
 

@@ -289,16 +289,6 @@ static void print_sparse(FILE *to, const wafer_plan *plan, const wafer_kernel *k
 
 /* ---- its place ---- */
 
-static uint64_t hops_of(const wafer_stream *s) {
-  uint64_t hops = 0;
-  for (uint32_t i = 0; i < s->route_count; i++) {
-    const wafer_route_segment *g = &s->route[i];
-    hops += g->x0 < g->x1 ? g->x1 - g->x0 : g->x0 - g->x1;
-    hops += g->y0 < g->y1 ? g->y1 - g->y0 : g->y0 - g->y1;
-  }
-  return hops;
-}
-
 static void print_place(FILE *to, const wafer_plan *plan, uint32_t kernel) {
   const wafer_kernel *k = &plan->kernels[kernel];
   fprintf(to, "place: at %u,%u", k->rect.x, k->rect.y);
@@ -317,8 +307,8 @@ static void print_place(FILE *to, const wafer_plan *plan, uint32_t kernel) {
     if ((!in && !out) || s->from.where == WAFER_AT_memoryx) continue;
     uint32_t other = in ? s->from_kernel : s->to_kernel;
     fprintf(to, "  %s %s: %llu hops, %llu words over %llu cycles\n", in ? "from" : "to  ",
-            other == WAFER_NONE ? "the edge" : plan->kernels[other].name, (ull)hops_of(s),
-            (ull)s->words, (ull)s->cycles);
+            other == WAFER_NONE ? "the edge" : plan->kernels[other].name,
+            (ull)wafer_route_hops(s->route_count, s->route), (ull)s->words, (ull)s->cycles);
   }
 }
 
