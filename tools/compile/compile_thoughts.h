@@ -1,5 +1,6 @@
-/* What second thoughts have at hand (compile_mode.c), and those about placers (compile_placers.c),
- * bands (compile_bands.c) and weight streaming (compile_streaming.c). */
+/* What second thoughts have at hand (compile_thoughts.c), all of them (compile_mode.c), and those
+ * about placers (compile_placers.c), bands (compile_bands.c) and weight streaming
+ * (compile_streaming.c). */
 #ifndef COMPILE_THOUGHTS_H
 #define COMPILE_THOUGHTS_H
 
@@ -38,6 +39,9 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
   o->sides = cut.sides;
 }
 
+/* With the plan at hand. `spent`: the caller's, for as long as there are thoughts. */
+wafer_status thoughts_begin(const wafer_ctx *ctx, const char *model, const wafer_plan *plan,
+                            uint64_t *spent, thoughts *out);
 /* Whether another plan may be made for a shorter interval, or, soon, for one that is as short: a
  * search takes its time, shelves are to be had in a second where nothing is wrong with them. The
  * same on every host. */
@@ -45,8 +49,11 @@ bool thoughts_have_time(const thoughts *t);
 bool thoughts_are_soon_done(const thoughts *t, uint32_t times); /* that take so often as long */
 /* Whether one of so few bands may be made, which takes longer the wider they are. */
 bool thoughts_have_time_for(const thoughts *t, uint32_t bands);
-/* Another plan; out->plan is NULL where there is none. */
+/* Another plan, laid out for programs; out->plan is NULL where there is none. */
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out);
+/* The same, laid out for streams that flow while cores compute: the last try, for which a search
+ * says what it found. */
+wafer_status thoughts_make_flow(const thoughts *t, wafer_options options, candidate *out);
 /* `other` in place of the one at hand where it is better; the worse one goes. */
 bool thoughts_choose(candidate *now, candidate *other, bool better);
 /* Of a pipeline; false where there is no plan. */
@@ -55,10 +62,17 @@ bool thoughts_has_programs(const candidate *c);
 bool thoughts_lacks_programs(const wafer_plan *plan);
 bool thoughts_has_relays(const wafer_plan *plan);
 bool thoughts_may_relay(const thoughts *t); /* nobody said that there are none */
+/* What is tried next may be cut otherwise, where nobody said how. */
 void thoughts_leave_open(thoughts *t);
+/* A pipeline with these options in place of the one at hand, if its programs are faster by one part
+ * in `gain`. */
 wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken);
+/* Whether nothing was said that leaves no room for relays and bands. */
 bool thoughts_is_open(const wafer_options *o);
+/* And core programs are slower than their streams. */
 bool thoughts_may_change(const candidate *now);
+/* Whether some reductions may be behind what they reduce and are not; options with which they are.
+ */
 bool thoughts_may_reduce(const candidate *now, wafer_options *own);
 
 wafer_status thoughts_try_streaming(thoughts *t);
@@ -72,6 +86,9 @@ static inline bool thoughts_count_one(const wafer_options *o) {
   return o->objective == WAFER_OBJECTIVE_latency;
 }
 uint64_t thoughts_worth(const candidate *c);
+/* Of what is taken in place of the one at hand: what is faster by one part in `gain`, or about as
+ * fast as streams. */
+uint64_t thoughts_most(const candidate *now, uint32_t gain);
 
 /* The plan at hand with what suits it: relays, bands and the like, as far as they were left open.
  */
