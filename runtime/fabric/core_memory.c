@@ -102,6 +102,7 @@ static bool in_data(const wafer_fabric *f, uint32_t router, uint32_t address, ui
 
 bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, const void *data,
                         uint32_t bytes) {
+  if (x >= f->program->width || y >= f->program->height) return false;
   uint32_t router = y * f->program->width + x;
   if (!in_data(f, router, address, bytes)) return false;
   fabric_image *image = &f->images[router];
@@ -114,6 +115,7 @@ bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t addres
 
 bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
                        uint32_t bytes) {
+  if (x >= f->program->width || y >= f->program->height) return false;
   uint32_t router = y * f->program->width + x;
   if (!in_data(f, router, address, bytes) || !is_written(&f->images[router], address, bytes))
     return false;

@@ -97,7 +97,8 @@ static wafer_status check_port(const session_fabric *s, const fabric_launch *l,
   bool known = p->value < plan->value_count;
   const wafer_value *v = known ? &plan->values[p->value] : NULL;
   bool fits = known && wafer_port_fits(p, (int64_t)session_fabric_elements(s, p->value), &count);
-  bool right = fits && (p->out || v->weight != WAFER_NONE || v->owner == WAFER_OWNER_input);
+  bool right = fits && (p->out || v->weight != WAFER_NONE || s->stored[p->value] ||
+                        (plan->step_values && p->value >= plan->step_values));
   if (right) return WAFER_OK;
   return wafer_fail(s->diag, here(s), WAFER_BAD_INPUT,
                     "program %u: a port carries what value %u does not have", l->of->program,
@@ -110,6 +111,11 @@ static wafer_status open_launch(session_fabric *s, fabric_launch *l) {
   WAFER_TRY(
       wafer_launch_read(s->diag, file, s->arena, s->plan->programs[l->of->program], &l->body));
   WAFER_TRY(wafer_fabric_program_read(s->diag, file, s->arena, l->body.program, &l->band));
+  const wafer_machine *m = s->plan->machine;
+  if (l->band->width != m->width || l->band->height != m->height)
+    return wafer_fail(s->diag, here(s), WAFER_BAD_INPUT,
+                      "program %u is for %u x %u cores, the plan's machine has %u x %u",
+                      l->of->program, l->band->width, l->band->height, m->width, m->height);
   l->words = WAFER_NEW(s->arena, uint32_t *, l->body.port_count);
   if (!l->words) return session_fabric_no_memory(s);
   for (uint32_t i = 0; i < l->body.port_count; i++) WAFER_TRY(check_port(s, l, &l->body.ports[i]));
@@ -175,6 +181,7 @@ static wafer_status prepare(session_fabric *s, const wafer_fabric_options *optio
     l->of = &plan->launches[i];
     WAFER_TRY(open_launch(s, l));
   }
+  if (!s->launch_count) return refuse(s, "no launch is of its function");
   s->stats = (wafer_run_stats){.kernel_busy = s->kernel_busy,
                                .phase_cycles = s->phase_cycles,
                                .stream_busy = s->stream_busy,

@@ -81,6 +81,20 @@ done
 breaks 5 "'pool'" '/<step/{s/phase="1"/phase="zwei"/;s/phase="2"/phase="1"/;s/phase="zwei"/phase="2"/}'
 breaks 5 "'stem_relu'" '/<phase name="stem"/s/frees="/frees="7 /'
 
+# at fabric fidelity: programs for other cores than the machine has, and launches of phases that nothing goes through
+"$wafer" compile "$data/small_cnn.onnx" -q -o whole.wplan --machine small16 --mode pipelined --bands 1 || fail "compile, one band"
+rm -rf whole dir
+"$replan" unpack whole.wplan whole && cp -r whole dir || fail "unpack, one band"
+for script in 's/<\(fabric\) width="16" height="16"/<\1 width="64" height="64"/' \
+  '/<launch /s/phase="0"/phase="1"/;/<phase /a <phase name="none" actions="" peak-core-bytes="0"/>'; do
+  sed "$script" whole/plan.xml >dir/plan.xml
+  cmp -s whole/plan.xml dir/plan.xml && fail "nothing changed by $script"
+  "$replan" pack dir p.wplan || fail "pack, one band"
+  "$wafer" run p.wplan --fidelity fabric -q >out 2>&1
+  got=$?
+  [ $got -gt 0 ] && [ $got -lt 9 ] && grep -q "error: " out || fail "fabric: exit $got after $script: $(tail -1 out)"
+done
+
 # samples, too many to stay, that nothing deals out to stripes: the stream of those that pass says that all stay
 model=$3/models/blazeface-front/face_detection_front_128x128_barracuda.onnx
 "$wafer" compile "$model" -q -o passing.wplan --mode streaming --batch 17 --objective latency || fail "compile, batch 17"
