@@ -109,7 +109,14 @@ wafer_status host_list(const host_site *site, uint32_t input, const wafer_item *
 }
 
 static bool is_integer(wafer_dtype dtype) {
-  return dtype != WAFER_DTYPE_string && !wafer_dtype_is_float(dtype);
+  return dtype != WAFER_DTYPE_none && dtype != WAFER_DTYPE_string && !wafer_dtype_is_float(dtype);
+}
+
+wafer_status host_numbers(const host_site *site, uint32_t input, const wafer_view **out) {
+  WAFER_TRY(host_tensor(site, input, out));
+  if ((*out)->dtype != WAFER_DTYPE_none && (*out)->dtype != WAFER_DTYPE_string) return WAFER_OK;
+  return host_fail(site, "operand %u is of type %s, must be of numbers", input,
+                   wafer_dtype_name((*out)->dtype));
 }
 
 wafer_status host_scalar(const host_site *site, uint32_t input, int64_t *out) {

@@ -49,9 +49,9 @@ const char *host_text(const host_site *site, const char *name, const char *absen
 static inline bool host_has(const host_site *site, uint32_t input) {
   return input < site->input_count && site->inputs[input];
 }
-/* Input `input` is there and a tensor. */
+/* Input `input` is there and a tensor; and of numbers or bools; or of this element type. */
 wafer_status host_tensor(const host_site *site, uint32_t input, const wafer_view **out);
-/* Also of this element type. */
+wafer_status host_numbers(const host_site *site, uint32_t input, const wafer_view **out);
 wafer_status host_typed(const host_site *site, uint32_t input, wafer_dtype dtype,
                         const wafer_view **out);
 wafer_status host_list(const host_site *site, uint32_t input, const wafer_item **out);

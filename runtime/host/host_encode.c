@@ -30,6 +30,10 @@ static labels find_labels(const host_site *site, const char *const names[4], con
   return (labels){0};
 }
 
+static bool is_of_texts(const labels *l) {
+  return l->at->kind == WAFER_HOST_ATTR_texts;
+}
+
 static bool is_key(const labels *keys, uint32_t k, const wafer_view *x, int64_t i) {
   switch (keys->at->kind) {
   case WAFER_HOST_ATTR_texts: return !strcmp(keys->at->texts[k], ((const char *const *)x->data)[i]);
@@ -67,6 +71,9 @@ wafer_status host_label_encoder(host_site *site) {
   WAFER_TRY(host_tensor(site, 0, &x));
   if (!keys.at || !values.at || keys.at->count != values.at->count || !values.dtype)
     return host_fail(site, "keys and values are missing or of unlike lengths");
+  if (is_of_texts(&keys) != (keys.dtype == WAFER_DTYPE_string) ||
+      is_of_texts(&values) != (values.dtype == WAFER_DTYPE_string))
+    return host_fail(site, "keys or values are not of the type that is said of them");
   if ((x->dtype == WAFER_DTYPE_string) != (keys.dtype == WAFER_DTYPE_string))
     return host_fail(site, "operand 0 is of type %s, the keys of type %s",
                      wafer_dtype_name(x->dtype), wafer_dtype_name(keys.dtype));

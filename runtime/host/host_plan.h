@@ -22,7 +22,7 @@ wafer_status host_plan_run(host_plan *p, wafer_item *const *inputs, wafer_item *
 void host_plan_begin(host_plan *p);
 wafer_run_stats host_plan_stats(const host_plan *p);
 
-/* ---- Between program*.c ---- */
+/* ---- Between host_plan*.c ---- */
 
 struct host_plan {
   const wafer_plan *plan;

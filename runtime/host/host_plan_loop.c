@@ -92,8 +92,8 @@ static bool widen(const wafer_item *item, uint32_t axis, wafer_view *out) {
 }
 
 /* No trip was made: the type that the body declares, with a first dim of 0. */
-static wafer_status stack_none(trips *t, uint32_t slice, uint32_t leading, int64_t axis,
-                               wafer_item **out) {
+static wafer_status stack_none(const host_site *site, trips *t, uint32_t slice, uint32_t leading,
+                               int64_t axis, wafer_item **out) {
   const wafer_value *v = &t->p->plan->values[t->body->outputs[leading + slice]];
   wafer_type type = v->type;
   if (v->kind != WAFER_VALUE_tensor)
@@ -102,9 +102,10 @@ static wafer_status stack_none(trips *t, uint32_t slice, uint32_t leading, int64
                       v->name);
   wafer_item scalar = {.kind = WAFER_ITEM_tensor, .tensor = {type.dtype, type.shape, {0}, NULL}};
   wafer_view view;
-  if (!widen(&scalar, axis < 0 ? type.shape.rank : (uint32_t)axis, &view))
-    return host_plan_no_memory(t->p);
-  view.shape.dims[axis < 0 ? type.shape.rank : (uint32_t)axis] = 0;
+  uint32_t place;
+  WAFER_TRY(host_axis(site, axis, type.shape.rank + 1, &place));
+  if (!widen(&scalar, place, &view)) return host_fail(site, "a result has too many dims");
+  view.shape.dims[place] = 0;
   *out = wafer_item_new(view.dtype, &view.shape);
   return *out ? WAFER_OK : host_plan_no_memory(t->p);
 }
@@ -115,7 +116,7 @@ static wafer_status stack(trips *t, uint32_t slice, uint32_t leading, int64_t ax
   const collection *c = &t->slices[slice];
   host_site site = {.diag = t->p->diag, .loc = host_plan_at(t->p, t->step)};
   site.info = &(wafer_host_info){.name = wafer_step_kind_name(t->step->kind)};
-  if (!c->count) return stack_none(t, slice, leading, axis, out);
+  if (!c->count) return stack_none(&site, t, slice, leading, axis, out);
   uint32_t place;
   WAFER_TRY(host_axis(&site, axis, c->at[0]->tensor.shape.rank + 1, &place));
   wafer_view *views = calloc(c->count, sizeof *views);

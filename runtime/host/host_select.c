@@ -73,12 +73,11 @@ wafer_status host_scatter_elements(host_site *site) {
   const wafer_view *x, *index, *updates;
   uint32_t axis;
   char how = 0;
-  WAFER_TRY(host_tensor(site, 0, &x));
-  WAFER_TRY(host_tensor(site, 1, &index));
+  WAFER_TRY(host_numbers(site, 0, &x));
+  WAFER_TRY(host_numbers(site, 1, &index));
   WAFER_TRY(host_typed(site, 2, x->dtype, &updates));
   WAFER_TRY(host_axis(site, host_int(site, "axis", 0), x->shape.rank, &axis));
   WAFER_TRY(reduction_of(site, &how));
-  if (x->dtype == WAFER_DTYPE_string) return host_fail(site, "operand 0 is of strings");
   if (!wafer_shape_equal(&index->shape, &updates->shape) || index->shape.rank != x->shape.rank)
     return host_fail(site, "indices and updates differ in shape");
   for (uint32_t d = 0; d < x->shape.rank; d++)
@@ -295,8 +294,10 @@ typedef struct suppression {
 static int by_score(const void *a, const void *b, void *self) {
   const double *scores = self;
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  if (scores[x] != scores[y]) return scores[x] < scores[y] ? 1 : -1;
-  return (x > y) - (x < y);
+  if (scores[x] < scores[y]) return 1;
+  if (scores[x] > scores[y]) return -1;
+  int last = isnan(scores[x]) - isnan(scores[y]); /* no number comes last */
+  return last ? last : (x > y) - (x < y);
 }
 
 /* The boxes of one batch and class that stay, best first, at `kept`; their number. */
@@ -345,8 +346,8 @@ static wafer_status suppress_all(host_site *site, const suppression *s, double *
 wafer_status host_non_max_suppression(host_site *site) {
   suppression s = {.center = host_int(site, "center_point_box", 0) != 0};
   const wafer_view *number;
-  WAFER_TRY(host_tensor(site, 0, &s.boxes));
-  WAFER_TRY(host_tensor(site, 1, &s.scores));
+  WAFER_TRY(host_numbers(site, 0, &s.boxes));
+  WAFER_TRY(host_numbers(site, 1, &s.scores));
   const wafer_shape *b = &s.boxes->shape, *c = &s.scores->shape;
   if (b->rank != 3 || c->rank != 3 || b->dims[2] != 4 || b->dims[0] != c->dims[0] ||
       b->dims[1] != c->dims[2])

@@ -90,7 +90,7 @@ static wafer_status part_lengths(const host_site *site, int64_t dim, int64_t **o
   bool listed = split && split->shape.rank > 0;
   int64_t step = split && !listed ? wafer_element_i64(split->dtype, split->data, 0) : 1, sum = 0;
   if (step < 1) return host_fail(site, "split is %" PRId64, step);
-  int64_t parts = listed ? host_elements(split) : (dim + step - 1) / step;
+  int64_t parts = listed ? host_elements(split) : dim / step + (dim % step != 0);
   if (parts > INT32_MAX) return host_fail(site, "%" PRId64 " parts are too many", parts);
   int64_t *lengths = calloc((size_t)parts + 1, sizeof *lengths);
   if (!lengths) return host_no_memory(site);
@@ -137,6 +137,10 @@ wafer_status host_concat_from_sequence(host_site *site) {
   uint32_t axis;
   WAFER_TRY(host_list(site, 0, &list));
   if (!list->count) return host_fail(site, "the sequence is empty");
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->items[i]->kind != WAFER_ITEM_tensor)
+      return host_fail(site, "entry %u of the sequence is a %s, must be a tensor", i,
+                       wafer_item_kind_name(list->items[i]->kind));
   uint32_t rank = list->items[0]->tensor.shape.rank + fresh;
   if (rank > WAFER_MAX_RANK) return host_fail(site, "the result has %u dims", rank);
   WAFER_TRY(host_axis(site, host_int(site, "axis", 0), rank, &axis));

@@ -375,23 +375,22 @@ wafer_status host_transpose(host_site *site) {
 /* ---- values ---- */
 
 wafer_status host_range(host_site *site) {
-  const wafer_view *of[3];
-  wafer_view *y;
-  double v[3];
+  const wafer_view *x;
+  wafer_view of[3], *y;
+  wafer_shape shape = {.rank = 1};
   for (uint32_t i = 0; i < 3; i++) {
-    WAFER_TRY(host_tensor(site, i, &of[i]));
-    if (host_elements(of[i]) != 1 || of[i]->dtype != of[0]->dtype ||
-        of[i]->dtype == WAFER_DTYPE_string)
+    WAFER_TRY(host_numbers(site, i, &x));
+    of[i] = *x;
+    if (host_elements(x) != 1 || x->dtype != of[0].dtype)
       return host_fail(site, "operand %u must be one number", i);
-    v[i] = wafer_element_f64(of[i]->dtype, of[i]->data, 0);
   }
-  double count = v[2] != 0 ? ceil((v[1] - v[0]) / v[2]) : NAN;
-  if (!(count < 0x1p31))
-    return host_fail(site, "from %g to %g by %g is no range", v[0], v[1], v[2]);
-  wafer_shape shape = {.rank = 1, .dims = {count > 0 ? (int64_t)count : 0}};
-  WAFER_TRY(host_new(site, 0, of[0]->dtype, &shape, &y));
-  for (int64_t i = 0; i < shape.dims[0]; i++)
-    wafer_element_set_f64(y->dtype, y->data, i, v[0] + (double)i * v[2]);
+  if (!wafer_range_count(of, INT32_MAX, &shape.dims[0]))
+    return host_fail(site, "from %g to %g by %g is no range",
+                     wafer_element_f64(of[0].dtype, of[0].data, 0),
+                     wafer_element_f64(of[1].dtype, of[1].data, 0),
+                     wafer_element_f64(of[2].dtype, of[2].data, 0));
+  WAFER_TRY(host_new(site, 0, of[0].dtype, &shape, &y));
+  wafer_range_fill(of, shape.dims[0], y->data);
   return WAFER_OK;
 }
 

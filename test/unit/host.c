@@ -127,6 +127,11 @@ static const struct {
     {WAFER_HOST_core, {TEXT("op", "constant")}},
     {WAFER_HOST_strings, {INTS("shape", 1), TEXT("value", "a", "b")}},
     {WAFER_HOST_Reshape, {{.name = NULL}}},
+    {WAFER_HOST_NonMaxSuppression, {{.name = NULL}}},
+    {WAFER_HOST_ScatterElements, {{.name = NULL}}},
+    {WAFER_HOST_Range, {{.name = NULL}}},
+    {WAFER_HOST_LabelEncoder,
+     {TEXT("keys_tensor", "a"), INTS("values_int64s", 1), TEXT("keys_tensor.dtype", "i64")}},
 };
 
 /* What a model or a plan may get wrong is refused, and no result is left behind. */
