@@ -40,7 +40,7 @@ MlirValue emit_constant(import_node *n, const wafer_view *view) {
 
 MlirValue emit_constant_i64(import_node *n, uint32_t rank, int64_t count, const int64_t *values) {
   wafer_shape shape = {.rank = rank, .dims = {count}};
-  int64_t *kept = node_new_ints(n, (uint32_t)count);
+  int64_t *kept = node_new_ints(n, count);
   if (!kept) return none;
   if (count) memcpy(kept, values, (size_t)count * sizeof *kept);
   wafer_view view = wafer_view_of(WAFER_DTYPE_i64, &shape, kept);

@@ -120,11 +120,11 @@ typedef struct float_list {
   const double *at;
 } float_list;
 float_list attr_floats(import_node *n, const char *name);
-/* From an attribute up to opset `until` - 1, from input `index` on. */
 /* Fills in the `count` entries of an attribute, each from `least` to INT32_MAX, or `absent` for
  * each when it is left out. False: the node has failed. */
 bool attr_ints_of(import_node *n, const char *name, uint32_t count, int64_t absent, int64_t least,
                   int64_t *out);
+/* From an attribute up to opset `until` - 1, from input `index` on. */
 int_list attr_ints_moved(import_node *n, const char *name, int64_t until, uint32_t index);
 /* 0 <= axis < rank, counting from the end when negative; fails otherwise. */
 uint32_t node_axis(import_node *n, int64_t axis, uint32_t rank);
@@ -134,7 +134,7 @@ uint32_t node_axes(import_node *n, int_list axes, uint32_t rank);
 wafer_view node_new_tensor(import_node *n, wafer_dtype dtype, uint32_t rank, const int64_t *dims);
 /* The element type that attribute `name` (a TensorProto.DataType) gives; `absent` without it. */
 wafer_dtype attr_dtype(import_node *n, const char *name, wafer_dtype absent);
-int64_t *node_new_ints(import_node *n, uint32_t count);
+int64_t *node_new_ints(import_node *n, int64_t count);
 
 /* ---- Building ---- */
 

@@ -66,8 +66,8 @@ static void no_memory(import_node *n) {
                            "no memory to import this node");
 }
 
-int64_t *node_new_ints(import_node *n, uint32_t count) {
-  int64_t *ints = WAFER_NEW(n->im->ctx->arena, int64_t, count);
+int64_t *node_new_ints(import_node *n, int64_t count) {
+  int64_t *ints = count < 0 ? NULL : WAFER_NEW(n->im->ctx->arena, int64_t, (size_t)count);
   if (!ints) no_memory(n);
   return ints;
 }
@@ -201,7 +201,7 @@ int_list node_ints(import_node *n, uint32_t index, const char *what) {
     node_bad(n, "input %u (%s) has %lld entries", index, what, (long long)count);
     return (int_list){0};
   }
-  int64_t *ints = node_new_ints(n, (uint32_t)count);
+  int64_t *ints = node_new_ints(n, count);
   if (!ints) return (int_list){0};
   for (int64_t i = 0; i < count; i++) ints[i] = wafer_element_i64(view.dtype, view.data, i);
   return (int_list){(uint32_t)count, ints};

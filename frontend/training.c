@@ -295,7 +295,7 @@ MlirValue training_rebatch_index(import_node *n, MlirValue x, MlirValue index, u
     refuse_outside(n, &view, count, dim);
     return index;
   }
-  int64_t *made = node_new_ints(n, (uint32_t)(part * now));
+  int64_t *made = node_new_ints(n, part * now);
   if (n->status != WAFER_OK) return index;
   for (int64_t i = 0; i < part * now; i++)
     made[i] = wafer_element_i64(view.dtype, view.data, i % part) + i / part * (dim / now);

@@ -44,7 +44,7 @@ static MlirValue with_past(import_node *n, MlirValue x, uint32_t past) {
 
 void attention_measure(import_node *n, attention *a) {
   wafer_shape q = node_type(n, a->q).shape, k = node_type(n, a->k).shape;
-  if (n->status == WAFER_OK && (k.rank != 4 || q.dims[1] % k.dims[1]))
+  if (n->status == WAFER_OK && (k.rank != 4 || k.dims[1] < 1 || q.dims[1] % k.dims[1]))
     node_bad(n, "%lld heads of queries, %lld of keys", (long long)q.dims[1], (long long)k.dims[1]);
   a->batch = q.dims[0], a->heads = q.dims[1], a->rows = q.dims[2];
   a->kv_heads = k.dims[1], a->columns = k.dims[2];

@@ -56,23 +56,29 @@ void import_constant_of_shape(import_node *n) {
   }
   for (uint32_t i = 0; i < dims.count; i++) type.shape.dims[i] = dims.at[i];
   if (view.dtype) type.dtype = view.dtype;
-  double element = view.dtype ? wafer_element_f64(view.dtype, view.data, 0) : 0;
-  n->status = wafer_build_splat(&n->im->b, &type, element, n->outputs);
+  double zero = 0;
+  n->status = wafer_build_splat_of(&n->im->b, &type, view.dtype ? view.data : &zero, n->outputs);
 }
 
 void import_range(import_node *n) {
-  wafer_dtype dtype = node_dtype(n, node_input(n, 0));
-  double start = node_float(n, 0, "start", 0), limit = node_float(n, 1, "limit", 0);
-  double delta = node_float(n, 2, "delta", 1), count = ceil((limit - start) / delta);
-  if (!(count < 0x1p30)) node_bad(n, "from %g to %g by %g is no range", start, limit, delta);
+  static const char *const names[] = {"start", "limit", "delta"};
+  wafer_view of[3];
+  int64_t count;
+  for (uint32_t i = 0; i < 3; i++) {
+    if (!node_constant(n, i, names[i], &of[i])) return;
+    if (!wafer_shape_elements(&of[i].shape, &count) || count != 1)
+      node_bad(n, "input %u (%s) must be one number", i, names[i]);
+  }
   if (n->status != WAFER_OK) return;
-  wafer_shape shape = {.rank = 1, .dims = {count > 0 ? (int64_t)count : 0}};
-  void *data =
-      wafer_arena_alloc(n->im->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(dtype));
-  if (!data) node_bad(n, "no memory for %g elements", count);
-  for (int64_t i = 0; data && i < shape.dims[0]; i++)
-    wafer_element_set_f64(dtype, data, i, start + (double)i * delta);
-  wafer_view view = wafer_view_of(dtype, &shape, data);
+  if (!wafer_range_count(of, 1 << 30, &count)) {
+    node_bad(n, "from %g to %g by %g is no range", wafer_element_f64(of[0].dtype, of[0].data, 0),
+             wafer_element_f64(of[1].dtype, of[1].data, 0),
+             wafer_element_f64(of[2].dtype, of[2].data, 0));
+    return;
+  }
+  wafer_view view = node_new_tensor(n, of[0].dtype, 1, &count);
+  if (!view.data) return;
+  wafer_range_fill(of, count, view.data);
   n->outputs[0] = emit_constant(n, &view);
 }
 
@@ -100,16 +106,18 @@ void import_eye_like(import_node *n) {
 
 void import_trilu(import_node *n) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  double k = node_float(n, 1, "k", 0);
+  int_list diagonal = node_has_input(n, 1) ? node_ints(n, 1, "k") : (int_list){0};
   if (x.rank < 2) node_bad(n, "the operand has %u dims, needs 2", x.rank);
   if (n->status != WAFER_OK) return;
   int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
+  int64_t k = diagonal.count ? diagonal.at[0] : 0;
+  k = k < -rows ? -rows : k > columns ? columns : k; /* none of it, or all, from there on */
   MlirValue zero = emit_scalar_like(n, node_input(n, 0), 0);
   if (attr_int(n, "upper", 1)) {
-    MlirValue keep = diagonal_mask(n, WAFER_OP_less_equal, rows, columns, (int64_t)k);
+    MlirValue keep = diagonal_mask(n, WAFER_OP_less_equal, rows, columns, k);
     n->outputs[0] = emit_select(n, keep, node_input(n, 0), zero);
   } else {
-    MlirValue drop = diagonal_mask(n, WAFER_OP_less, rows, columns, (int64_t)k);
+    MlirValue drop = diagonal_mask(n, WAFER_OP_less, rows, columns, k);
     n->outputs[0] = emit_select(n, drop, zero, node_input(n, 0));
   }
 }

@@ -43,7 +43,10 @@ void import_col2im(import_node *n) {
   wafer_shape s = node_type(n, x).shape;
   blocks b = blocks_of(n);
   int64_t places = 1;
-  for (uint32_t i = 0; i < b.spatial; i++) places *= b.counts[i];
+  bool fits = true;
+  for (uint32_t i = 0; i < b.spatial; i++)
+    fits &= !__builtin_mul_overflow(places, b.counts[i], &places);
+  if (!fits) node_bad(n, "an image of so many places is too large");
   if (n->status == WAFER_OK && (s.rank != 3 || s.dims[1] % b.elements || s.dims[2] != places))
     node_bad(n, "the columns do not fit %lld places of %lld elements", (long long)places,
              (long long)b.elements);

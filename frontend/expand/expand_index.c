@@ -21,7 +21,7 @@ static MlirValue from_start(import_node *n, MlirValue index, int64_t extent) {
 /* Position in `data` of what stands at each place of `shape`, dim `axis` left out. */
 static MlirValue places(import_node *n, const wafer_shape *data, const wafer_shape *shape,
                         uint32_t axis) {
-  int64_t count = elements_of(shape, 0), *at = node_new_ints(n, (uint32_t)count);
+  int64_t count = elements_of(shape, 0), *at = node_new_ints(n, count);
   if (!at) return none;
   for (int64_t i = 0; i < count; i++) {
     int64_t rest = i, stride = 1, place = 0;
@@ -171,7 +171,7 @@ void import_gather_nd(import_node *n) {
 
 /* Places of what is not 0 in a tensor that is known; how many. */
 static int64_t *places_set(import_node *n, const wafer_view *known, int64_t *count) {
-  int64_t all = elements_of(&known->shape, 0), *at = node_new_ints(n, (uint32_t)all);
+  int64_t all = elements_of(&known->shape, 0), *at = node_new_ints(n, all);
   bool floats = wafer_dtype_is_float(known->dtype);
   *count = 0;
   for (int64_t i = 0; at && i < all; i++)
@@ -188,7 +188,7 @@ void import_non_zero(import_node *n) {
   if (!node_constant(n, 0, "X", &x)) return;
   int64_t *set = places_set(n, &x, &count);
   wafer_shape shape = {.rank = 2, .dims = {x.shape.rank ? x.shape.rank : 1, count}};
-  int64_t *at = set ? node_new_ints(n, (uint32_t)elements_of(&shape, 0)) : NULL;
+  int64_t *at = set ? node_new_ints(n, elements_of(&shape, 0)) : NULL;
   if (!at) return;
   for (int64_t i = 0; i < count; i++) {
     if (!x.shape.rank) at[i] = 0;
@@ -277,7 +277,7 @@ typedef struct sources {
 static sources no_sources(import_node *n, const wafer_shape *data, const wafer_shape *updates) {
   sources s = {.count = elements_of(data, 0), .updates = elements_of(updates, 0)};
   if (s.count > 1 << 26) node_unsupported(n, "more than 2^26 elements");
-  s.from = n->status == WAFER_OK ? node_new_ints(n, (uint32_t)s.count) : NULL;
+  s.from = n->status == WAFER_OK ? node_new_ints(n, s.count) : NULL;
   for (int64_t i = 0; s.from && i < s.count; i++) s.from[i] = -1;
   return s;
 }

@@ -203,7 +203,8 @@ static bool check_few_bits(import_node *n, few_bits *w) {
     node_problem(n, WAFER_PROBLEM_attribute, "weight_prepacked, or g_idx");
   if (w->bits != 2 && w->bits != 4 && w->bits != 8)
     node_bad(n, "bits is %lld, must be 2, 4 or 8", (long long)w->bits);
-  if (w->n < 1 || w->k < 1 || w->block < 8 || w->block > INT32_MAX || w->block & (w->block - 1))
+  if (w->n < 1 || w->n > INT32_MAX || w->k < 1 || w->k > INT32_MAX || w->block < 8 ||
+      w->block > INT32_MAX || w->block & (w->block - 1))
     node_bad(n, "N %lld, K %lld, block_size %lld", (long long)w->n, (long long)w->k,
              (long long)w->block);
   if (n->status == WAFER_OK) w->blocks = (w->k + w->block - 1) / w->block;

@@ -299,13 +299,18 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const c
                   void step(import_node *n, cell *c, MlirValue x), bool quantized) {
   const char *direction = attr_text(n, "direction", "forward");
   bool lstm = gates == MOST_GATES;
+  bool both = !strcmp(direction, "bidirectional"), reverse = !strcmp(direction, "reverse");
   cell c = open_cell(n, gates, quantized);
+  if (!both && !reverse && strcmp(direction, "forward") != 0)
+    node_bad(n, "direction is '%s', must be forward, reverse or bidirectional", direction);
+  if (n->status == WAFER_OK && c.dirs != 1 + both)
+    node_bad(n, "direction is '%s', the weights are of %lld", direction, (long long)c.dirs);
   if (n->status == WAFER_OK) open_lengths(n, &c);
   if (n->status == WAFER_OK) choose_activations(n, &c, per_direction, usual);
   MlirValue outputs[3] = {none, none, none};
   for (c.dir = 0; n->status == WAFER_OK && (int64_t)c.dir < c.dirs; c.dir++) {
     open_direction(n, &c, lstm);
-    bool back = !strcmp(direction, "reverse") || c.dir == 1;
+    bool back = reverse || c.dir == 1;
     MlirValue made[3] = {run_direction(n, &c, back, step), none, none};
     int64_t state[] = {1, c.batch, c.hidden};
     made[1] = emit_reshape(n, c.h, 3, state);

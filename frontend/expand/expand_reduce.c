@@ -53,9 +53,13 @@ void import_reduce_sum_square(import_node *n) {
   n->outputs[0] = reduce_by(n, WAFER_OP_reduce_sum, square(n, node_input(n, 0)), reduction_of(n));
 }
 
-/* m + log(sum(exp(x - m))) with m the largest: nothing overflows. */
-static MlirValue log_sum_exp(import_node *n, MlirValue x, uint32_t dims) {
+/* m + log(sum(exp(x - m))) with m the largest: nothing overflows. `bounded`: the largest number, so
+ * that infinities are those of the result, too; else they have none. */
+static MlirValue log_sum_exp(import_node *n, MlirValue x, uint32_t dims, bool bounded) {
   MlirValue largest = emit_reduce(n, WAFER_OP_reduce_max, x, dims, true);
+  double least, most;
+  wafer_dtype_range(node_dtype(n, x), &least, &most);
+  if (bounded) largest = emit_clip(n, largest, least, most);
   MlirValue sum =
       emit_reduce(n, WAFER_OP_reduce_sum, emit_unary(n, WAFER_OP_exp, SUB(x, largest)), dims, true);
   return ADD(largest, emit_unary(n, WAFER_OP_log, sum));
@@ -68,7 +72,7 @@ void import_reduce_log_sum_exp(import_node *n) {
     n->outputs[0] = x;
     return;
   }
-  MlirValue kept = log_sum_exp(n, x, r.dims);
+  MlirValue kept = log_sum_exp(n, x, r.dims, true);
   wafer_shape shape = {0}, full = node_type(n, kept).shape;
   for (uint32_t i = 0; i < full.rank; i++)
     if (!(r.dims >> i & 1)) shape.dims[shape.rank++] = full.dims[i];
@@ -120,7 +124,7 @@ void import_softmax(import_node *n) {
 }
 
 MlirValue emit_log_softmax(import_node *n, MlirValue x, uint32_t axis) {
-  return SUB(x, log_sum_exp(n, x, 1u << axis));
+  return SUB(x, log_sum_exp(n, x, 1u << axis, false));
 }
 
 void import_log_softmax(import_node *n) {
@@ -182,10 +186,12 @@ static void train_batch_norm(import_node *n) {
   MlirValue operands[] = {x, node_input(n, 1), node_input(n, 2), mean, variance};
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, operands, &attr, 1);
-  n->outputs[1] = running(n, node_input(n, 3), mean, momentum);
-  n->outputs[2] = running(n, node_input(n, 4), variance, momentum);
-  for (uint32_t i = 1; i < 3 && n->status == WAFER_OK; i++)
-    training_keeps(n->im, node_input(n, 2 + i), n->outputs[i]);
+  const MlirValue kept[] = {running(n, node_input(n, 3), mean, momentum),
+                            running(n, node_input(n, 4), variance, momentum)};
+  for (uint32_t i = 0; i < 2 && n->status == WAFER_OK; i++) {
+    training_keeps(n->im, node_input(n, 3 + i), kept[i]);
+    if (n->output_count > i + 1) n->outputs[i + 1] = kept[i];
+  }
   if (n->opset >= 14) return;
   if (n->output_count > 3) n->outputs[3] = mean;
   if (n->output_count > 4) n->outputs[4] = variance;

@@ -145,11 +145,23 @@ static void read_crop(import_node *n, resizing *r) {
   }
 }
 
+/* Is it one of those words? */
+static void check_word(import_node *n, const char *name, const char *word, const char *words) {
+  size_t length = strlen(word);
+  const char *at = length ? strstr(words, word) : NULL;
+  while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
+    at = strstr(at + 1, word);
+  if (!at) node_bad(n, "%s is '%s', must be one of: %s", name, word, words);
+}
+
 /* Dim by dim; integers by way of f32. */
 static void resize_by_axes(import_node *n, const resizing *r, bool antialias) {
   bool nearest = !strcmp(r->mode, "nearest");
-  if (!nearest && strcmp(r->mode, "linear") && strcmp(r->mode, "cubic"))
-    node_bad(n, "mode is '%s', must be nearest, linear or cubic", r->mode);
+  check_word(n, "mode", r->mode, "nearest linear cubic");
+  check_word(n, "coordinate_transformation_mode", r->coordinates,
+             "half_pixel asymmetric align_corners pytorch_half_pixel half_pixel_symmetric "
+             "tf_half_pixel_for_nn tf_crop_and_resize");
+  check_word(n, "nearest_mode", r->rounding, "round_prefer_floor round_prefer_ceil floor ceil");
   if (nearest && antialias) node_bad(n, "antialias is for the modes linear and cubic");
   MlirValue x = node_input(n, 0);
   wafer_dtype dtype = node_dtype(n, x);

@@ -23,6 +23,7 @@ static double coordinate_of(const axis_resize *r, int64_t j) {
   }
   if (!strcmp(r->coordinates, "align_corners")) return one ? 0 : x * (in - 1) / (length - 1);
   if (!strcmp(r->coordinates, "asymmetric")) return x / r->scale;
+  if (!strcmp(r->coordinates, "tf_half_pixel_for_nn")) return (x + 0.5) / r->scale;
   if (!strcmp(r->coordinates, "pytorch_half_pixel") && one) return 0;
   double half = (x + 0.5) / r->scale - 0.5;
   if (strcmp(r->coordinates, "half_pixel_symmetric") != 0) return half;
@@ -99,7 +100,7 @@ static double nearest(double x, const char *how) {
 }
 
 static MlirValue looked_up(import_node *n, MlirValue x, const axis_resize *r) {
-  int64_t *places = node_new_ints(n, (uint32_t)r->out);
+  int64_t *places = node_new_ints(n, r->out);
   if (!places) return none;
   for (int64_t j = 0; j < r->out; j++)
     places[j] = clamped(nearest(coordinate_of(r, j), r->rounding), r->in);

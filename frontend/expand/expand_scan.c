@@ -86,6 +86,8 @@ static void unroll_batch(import_node *n, scan *s) {
     for (uint32_t i = 0; i < results && i < n->output_count && n->status == WAFER_OK; i++) {
       MlirValue x = i < l->carried ? body_use(n, &args[i]) : n->outputs[i];
       wafer_shape shape = node_type(n, x).shape;
+      if (shape.rank == WAFER_MAX_RANK) node_unsupported(n, "a result of %u dims", shape.rank + 1);
+      if (n->status != WAFER_OK) return;
       memmove(&shape.dims[1], &shape.dims[0], shape.rank * sizeof shape.dims[0]);
       shape.dims[0] = 1;
       x = emit_reshape(n, x, shape.rank + 1, shape.dims);

@@ -17,7 +17,12 @@ static void fill_ints(import_node *n, const char *name, uint32_t count, int64_t 
   int_list list = attr_ints(n, name);
   if (list.count && list.count != count)
     node_bad(n, "attribute %s has %u entries, needs %u", name, list.count, count);
-  for (uint32_t i = 0; i < count; i++) out[i] = list.count == count ? list.at[i] : absent;
+  for (uint32_t i = 0; i < count; i++) {
+    out[i] = list.count == count ? list.at[i] : absent;
+    if (out[i] >= INT32_MIN && out[i] <= INT32_MAX) continue;
+    node_bad(n, "%s[%u] is %lld", name, i, (long long)out[i]);
+    out[i] = absent;
+  }
 }
 
 static void check_window(import_node *n, const window *w) {
@@ -131,6 +136,10 @@ static void pad_transposed(import_node *n, window *w, const wafer_shape *x, int6
     node_bad(n, "output_shape has %u dims, needs %u", shape.count, w->spatial);
   for (uint32_t i = 0; i < w->spatial && n->status == WAFER_OK; i++) {
     int64_t in = x->dims[i + 2];
+    if (in > INT64_MAX / 4 / w->strides[i]) {
+      node_bad(n, "%lld elements of spatial dim %u are too many", (long long)in, i);
+      return;
+    }
     int64_t out = shape.count ? shape.at[shape.count - w->spatial + i] : in * w->strides[i];
     int64_t total = w->strides[i] * (in - 1) + extra[i] + span_of(w, i) - out;
     /* Beyond the kernel's reach a wished shape has nothing but the bias; SAME ends before it. */

@@ -112,9 +112,11 @@ wafer_status wafer_build_computed(wafer_builder *b, const char *name, const wafe
                                   MlirValue *result);
 /* The value of an entry of the weight table. */
 wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, MlirValue *result);
-/* A scalar or splat constant of any shape. */
+/* A scalar or splat constant of any shape; of an element of the type. */
 wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value,
                                MlirValue *result);
+wafer_status wafer_build_splat_of(wafer_builder *b, const wafer_type *type, const void *element,
+                                  MlirValue *result);
 
 /* The elements of a value that is a constant or a present weight, as a dense view (splats expanded
  * into the arena); false when it is not constant. */

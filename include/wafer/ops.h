@@ -174,6 +174,11 @@ typedef struct wafer_resize_taps {
 } wafer_resize_taps;
 void wafer_resize_taps_of(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out, int64_t j,
                           wafer_resize_taps *taps);
+/* ONNX's Range of start, limit and delta, one element each of one type of numbers: how many there
+ * are, `most` at most (false: more, or no range), and their values. */
+bool wafer_range_count(const wafer_view of[3], int64_t most, int64_t *count);
+void wafer_range_fill(const wafer_view of[3], int64_t count, void *data);
+
 /* The least numbers with which every element j of the result needs only elements
  * floor((j * in - before) / out) .. floor((j * in + after) / out) of dim d of the operand. */
 void wafer_resize_window(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out,

@@ -134,11 +134,16 @@ wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double 
                                MlirValue *result) {
   uint64_t element = 0;
   wafer_element_set_f64(type->dtype, &element, 0, value);
+  return wafer_build_splat_of(b, type, &element, result);
+}
+
+wafer_status wafer_build_splat_of(wafer_builder *b, const wafer_type *type, const void *element,
+                                  MlirValue *result) {
   int64_t count;
   if (!wafer_shape_elements(&type->shape, &count))
     return wafer_fail(b->ctx->diag, b->loc, WAFER_BAD_INPUT, "a constant has too many elements");
   MlirType mlir_type = wafer_ir_type(b->ir->context, type);
-  MlirAttribute elements = elements_attr(mlir_type, type->dtype, count ? 1 : 0, &element);
+  MlirAttribute elements = elements_attr(mlir_type, type->dtype, count ? 1 : 0, element);
   return build_source(b, "nn.constant", type, "value", elements, result);
 }
 
