@@ -295,14 +295,16 @@ static uint32_t dims_from_axis(import_node *n, uint32_t rank) {
   return ((1u << rank) - 1) & ~((1u << axis) - 1);
 }
 
+/* Mean and 1 / deviation are of type stash_type. */
 void import_layer_norm(import_node *n) {
   MlirValue x = node_input(n, 0);
+  wafer_dtype stash = attr_dtype(n, "stash_type", WAFER_DTYPE_f32);
   normalized r =
       emit_normalized(n, x, dims_from_axis(n, node_rank(n, x)), attr_float(n, "epsilon", 1e-5));
   MlirValue y = MUL(r.y, node_input(n, 1));
   n->outputs[0] = node_has_input(n, 2) ? ADD(y, node_input(n, 2)) : y;
-  if (n->output_count > 1) n->outputs[1] = r.mean;
-  if (n->output_count > 2) n->outputs[2] = r.inverse;
+  if (n->output_count > 1) n->outputs[1] = emit_cast(n, r.mean, stash);
+  if (n->output_count > 2) n->outputs[2] = emit_cast(n, r.inverse, stash);
 }
 
 MlirValue emit_rms_normalized(import_node *n, MlirValue x, uint32_t dims, double epsilon) {

@@ -333,6 +333,10 @@ static const struct {
      "1x1x3: 1 1.5 2.5"},
     {13, "init a f32 1x1x3 = 1 2 3; GlobalAveragePool a -> y", "1x1x1: 2"},
     {13, "init a f32 1x1x3 = 1 2 3; GlobalMaxPool a -> y", "1x1x1: 3"},
+    {17,
+     "init a f64 1x2 = 1 3; init s f64 2 = 1 2; LayerNormalization(epsilon=0.0) a s -> z m i; "
+     "init b f32 1x1 = 1; Add m i -> c; Add c b -> y",
+     "1x1: 4"}, /* of an f64 operand they are f32 */
     {17, "init a f32 1x2 = 1 3; init s f32 2 = 1 2; LayerNormalization(epsilon=0.0) a s -> y",
      "1x2: -1 2"},
     {13,
