@@ -378,7 +378,10 @@ static wafer_status slow_down(search *s, uint32_t slower, shelf_place *best) {
   bool fits;
   if (!tried) return pipeline_no_memory(p);
   WAFER_TRY(pipeline_shelves(p, t + t * slower / WAFER_SLOWER_PARTS, tried, &fits));
-  if (fits) memcpy(best, tried, p->graph->kernel_count * sizeof *best);
+  for (uint32_t k = 0; fits && k < p->graph->kernel_count; k++) {
+    best[k] = tried[k];
+    best[k].point = &p->curve[k]->at[tried[k].index]; /* of this curve: others come later */
+  }
   return WAFER_OK;
 }
 
