@@ -195,8 +195,9 @@ static wafer_status join_sizes(const wafer_ctx *ctx, wafer_ir *const *irs, uint3
                             .functions = j.functions,
                             .pieces = j.pieces,
                             .weights = j.weights};
-  for (uint32_t k = 1; k < count; k++) {
-    irs[k - 1]->next = irs[k];
+  for (uint32_t k = 0; k < count; k++) {
+    irs[k]->sized = true;
+    if (k) irs[k - 1]->next = irs[k];
     irs[k]->program = NULL; /* its pieces are those of the whole now */
   }
   irs[0]->program = j.made;

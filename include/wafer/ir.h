@@ -48,6 +48,7 @@ struct wafer_ir {
   struct ir_band *bands;    /* machines that wafer_ir_machine has made, NULL */
   struct wafer_ir *owner;   /* of the context, where another one has it; NULL */
   struct wafer_ir *next;    /* another size of the model, destroyed with this one; NULL */
+  bool sized;               /* of a model of several sizes, each of which is a program's piece */
   struct wafer_program *program; /* see program.h: the model is several pieces; NULL */
 };
 

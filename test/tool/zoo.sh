@@ -60,6 +60,7 @@ gives 0 "efficiency" "$wafer" scale mlp.onnx --loss cross-entropy --dtype f32 --
 gives 0 '"gradients_bytes":	2600' cat scale.json
 gives 0 '"held_bytes"' cat scale.json
 gives 0 "inputs in 140 B, gradients out 1.300 kB" "$wafer" scale mlp.onnx --loss cross-entropy --machine small64
+gives 0 "" "$wafer" compile mlp.onnx -o sizes.wplan --machine wse2 --mode pipelined --dim batch=1..2 # of one band each
 gives 0 "" "$wafer" compile mlp.onnx -o sizes.wplan --machine small16 --dim batch=1..2
 for tool in run check; do # crashed
   gives 1 "has no one shape that random values could be of" "$wafer" $tool sizes.wplan
