@@ -151,13 +151,15 @@ static MlirValue denormalized(import_node *n, const grid_options *o, MlirValue x
   return MUL(SUB(wide, number(n, x, 1)), number(n, x, 0.5));
 }
 
+/* What is beyond the border is taken from it tap by tap; of one and two taps the place itself may
+ * be brought inside before, of four their weights are those of where it was. */
 static taps grid_taps(import_node *n, const grid_options *o, MlirValue x, int64_t extent) {
-  bool nearest = !strcmp(o->mode, "nearest");
+  bool nearest = !strcmp(o->mode, "nearest"), wide = !strcmp(o->mode, "cubic");
   x = denormalized(n, o, x, extent);
   if (nearest) x = emit_unary(n, WAFER_OP_round, x);
-  x = padded(n, o, x, extent);
+  if (!wide) x = padded(n, o, x, extent);
   taps t = {1, {x}, {none}};
-  if (!nearest) t = strcmp(o->mode, "cubic") ? linear_taps(n, x) : cubic_taps(n, x);
+  if (!nearest) t = wide ? cubic_taps(n, x) : linear_taps(n, x);
   if (!strcmp(o->padding, "zeros")) drop_outside(n, &t, extent);
   for (uint32_t k = 0; k < t.count; k++)
     t.at[k] = emit_clip(n, padded(n, o, t.at[k], extent), 0, (double)extent - 1);

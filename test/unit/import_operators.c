@@ -58,6 +58,23 @@ static const struct {
      "1x1x3: 1 0 2"},
     {15, "init a i32 2 = 2 9; init b f32 2 = 3 0.5; Pow a b -> y", "2: 8 3"},
     {13, "init a i64 2x1 = 1 2; init r i64 2 = 2 3; Tile a r -> y", "4x3: 1 1 1 2 2 2 1 1 1 2 2 2"},
+    /* beyond the border tap by tap, as PyTorch has it */
+    {20,
+     "init a f32 1x1x2x2 = 1 2 3 5; init g f32 1x1x2x2 = -1.2 0.3 0.1 0.9; "
+     "GridSample(mode='cubic',padding_mode='border') a g -> y",
+     "1x1x1x2: 2.5618 4.5061"},
+    {20,
+     "init a f32 1x1x2x2 = 1 2 3 5; init g f32 1x1x2x2 = -1.2 0.3 0.1 0.9; "
+     "GridSample(mode='cubic',padding_mode='reflection') a g -> y",
+     "1x1x1x2: 2.3607 4.6942"},
+    {20,
+     "init a f32 1x1x2x2 = 1 2 3 5; init g f32 1x1x2x2 = -1.2 0.3 0.1 0.9; "
+     "GridSample(mode='cubic',padding_mode='border',align_corners=1) a g -> y",
+     "1x1x1x2: 2.2329 4.0119"},
+    {20,
+     "init a f32 1x1x2x2 = 1 2 3 5; init g f32 1x1x2x2 = -1.2 0.3 0.1 0.9; "
+     "GridSample(mode='cubic',padding_mode='reflection',align_corners=1) a g -> y",
+     "1x1x1x2: 2.4846 4.1308"},
     /* integers that are no doubles, and the most there are */
     {13,
      "init z i64 scalar = 9007199254740993; init l i64 scalar = 9007199254740996; "
