@@ -125,9 +125,9 @@ static wafer_status apply_dims(binder *b) {
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
                         "--dim names '%s', which is no symbolic dim of the model; %s%s", dim->name,
                         *list ? "they are " : "it has none", list);
-    if (dim->size < 1 || dim->size > INT32_MAX)
+    if (dim->size < 0 || dim->size > INT32_MAX)
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
-                        "--dim %s=%lld must be 1 to %d", dim->name, (long long)dim->size,
+                        "--dim %s=%lld must be 0 to %d", dim->name, (long long)dim->size,
                         INT32_MAX);
     WAFER_TRY(set_symbol(b, s, dim->size, "--dim"));
   }

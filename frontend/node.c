@@ -169,6 +169,7 @@ const char *node_inputs_behind(const import_node *n, MlirValue value) {
     append_text(list, sizeof list, *list ? ", '" : "'", v->name, "'");
     append_text(remedy, sizeof remedy, " --bind ", v->name, "=FILE.npy");
   }
+  if (!*list) return "own results, of a loop or of the host";
   const char *text = wafer_arena_printf(arena, "input %s; give%s", list, remedy);
   return text ? text : "inputs";
 }

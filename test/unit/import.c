@@ -63,6 +63,11 @@ static void options_make_dims_static(void) {
   import_text(&s, 13, "in x f32 Nx5; Relu x -> y; out y");
   CU_ASSERT_EQUAL(s.status, WAFER_OK);
   end(&s);
+  const wafer_dim_binding none = {.name = "N"}; /* a cache that is empty at first */
+  s = (session){.options = {.dims = &none, .dim_count = 1}};
+  import_text(&s, 13, "in x f32 Nx5; in z f32 1x5; Concat(axis=0) x z -> y; out y");
+  CU_ASSERT_EQUAL(s.status, WAFER_OK);
+  end(&s);
   s = (session){.options = {.shapes = shapes, .shape_count = 1}};
   import_text(&s, 13, "in x f32 Nx5; in z f32 5xN; MatMul x z -> y; out y");
   CU_ASSERT_EQUAL(s.status, WAFER_OK); /* z follows from N */
