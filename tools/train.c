@@ -306,8 +306,8 @@ static wafer_status describe_zeros(job *j) {
   return j->a->train.sparsity ? WAFER_OK : cli_no_memory();
 }
 
-/* Options that steps go by: those of the schedule and the optimizer that count, and the order of
- * samples. */
+/* Options that steps go by: those of the schedule and the optimizer that count, the order of
+ * samples, and how numbers are held. */
 static wafer_status describe_settings(job *j) {
   const wafer_train_options *o = &j->a->train;
   const wafer_optimizer *p = &o->optimizer;
@@ -327,6 +327,13 @@ static wafer_status describe_settings(job *j) {
                            "--beta2 %.9g --eps %.9g --clip-norm %.9g%s",
                            text, (ull)s->warmup, p->weight_decay, p->momentum, p->beta1, p->beta2,
                            p->eps, o->clip_norm, j->a->no_shuffle ? " --no-shuffle" : "");
+  if (text)
+    text = wafer_arena_printf(j->arena, "%s --dtype %s --loss-scale", text,
+                              j->a->compile.storage == WAFER_DTYPE_f16 ? "f16" : "f32");
+  if (text)
+    text = o->loss_scale.dynamic
+               ? wafer_arena_printf(j->arena, "%s dynamic", text)
+               : wafer_arena_printf(j->arena, "%s %.9g", text, o->loss_scale.scale);
   j->a->train.settings = text;
   return text ? WAFER_OK : cli_no_memory();
 }

@@ -102,7 +102,7 @@ static wafer_status take(run *r, const wafer_checkpoint *c, const wafer_weights 
   r->step = c->step;
   r->updates = c->updates;
   r->last_loss = c->last_loss;
-  r->scale.scale = c->loss_scale;
+  if (r->scale.dynamic) r->scale.scale = c->loss_scale; /* else it is what this run says */
   r->scale.good = c->good_steps;
   return r->t->load(r->t->self, weights, state);
 }

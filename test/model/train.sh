@@ -40,6 +40,13 @@ train --steps 12 --checkpoint other --resume --lr-schedule cosine --no-shuffle 2
 says said 'other: warning: the checkpoint is of a run with --lr 0.02 --lr-schedule constant --warmup 3 '
 says said 'from here on steps go by --lr 0.02 --lr-schedule cosine --lr-end 0 --steps 12 --warmup 3 '
 says said '--clip-norm 1 --no-shuffle'
+for option in "--dtype f16" "--loss-scale 64"; do # went on without a word, by the scale of before
+  rm -rf scaled && cp -r early scaled
+  train --steps 6 --checkpoint scaled --resume $option --metrics scaled.jsonl 2>said || fail "--resume with $option"
+  says said "$option"
+done
+grep -q '"loss_scale":64' scaled.jsonl || fail "--loss-scale of a resumed run is not taken"
+"$wafer" train net.onnx $common --steps 1 --shape x=8x8 || fail "--shape is no micro-batch"
 [ "$(grep -c '"loss"' parts.jsonl)" = 12 ] || fail "the metrics have not each step once"
 train --steps 12 --checkpoint fresh --resume || fail "--resume without a checkpoint"
 diff -r one/step-00000012 fresh/step-00000012 || fail "--resume without a checkpoint: other bytes"

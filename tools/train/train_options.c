@@ -420,6 +420,9 @@ static wafer_status check(train_arguments *a) {
   WAFER_TRY(check_company(a));
   if (a->train.keep == UINT64_MAX) a->train.keep = 3;
   if (a->train.schedule.gamma < 0) a->train.schedule.gamma = 0.1;
+  for (size_t i = 0; i < a->compile.shape_count && !a->micro_batch; i++)
+    if (a->shapes[i].shape.rank && a->shapes[i].shape.dims[0] > 0)
+      a->micro_batch = (uint64_t)a->shapes[i].shape.dims[0];
   if (a->micro_batch && a->train.batch % a->micro_batch)
     return (wafer_status)cli_usage("train", "--batch %llu is no multiple of --micro-batch %llu",
                                    (unsigned long long)a->train.batch,
