@@ -119,6 +119,8 @@ void import_expand(import_node *n) {
   n->outputs[0] = emit_expand(n, x, shape.count, shape.at);
 }
 
+#define MOST_JOINED 8 /* of an operator's operands */
+
 /* x repeated along a dim, as three dims: before it, a new one, the rest. */
 static MlirValue repeat(import_node *n, MlirValue x, wafer_shape *shape, uint32_t d,
                         int64_t times) {
@@ -131,13 +133,29 @@ static MlirValue repeat(import_node *n, MlirValue x, wafer_shape *shape, uint32_
   return emit_reshape(n, x, shape->rank, shape->dims);
 }
 
+/* The same, joined with itself: of views in a row that repeat other dims no core has a part. */
+static MlirValue joined(import_node *n, MlirValue x, wafer_shape *shape, uint32_t d,
+                        uint32_t times) {
+  MlirValue all[MOST_JOINED];
+  for (uint32_t i = 0; i < times; i++) all[i] = x;
+  if (__builtin_mul_overflow(shape->dims[d], times, &shape->dims[d]))
+    node_bad(n, "the result is too large");
+  return emit_concat_all(n, times, all, d);
+}
+
 void import_tile(import_node *n) {
   MlirValue x = node_input(n, 0);
   wafer_shape shape = node_type(n, x).shape;
   int_list repeats = node_ints(n, 1, "repeats");
   if (n->status == WAFER_OK && repeats.count != shape.rank)
     node_bad(n, "repeats has %u entries, the operand %u dims", repeats.count, shape.rank);
+  uint32_t several = 0;
+  for (uint32_t i = 0; i < repeats.count; i++) several += repeats.at[i] > 1;
   for (uint32_t i = 0; i < shape.rank && n->status == WAFER_OK; i++) {
+    if (several > 1 && repeats.at[i] > 1 && repeats.at[i] <= MOST_JOINED) {
+      x = joined(n, x, &shape, i, (uint32_t)repeats.at[i]);
+      continue;
+    }
     if (repeats.at[i] < 0) node_bad(n, "repeats[%u] is %lld", i, (long long)repeats.at[i]);
     if (repeats.at[i] != 1) x = repeat(n, x, &shape, i, repeats.at[i]);
   }
