@@ -35,6 +35,7 @@ typedef struct crowd {
   fragment f[MANY];
   const fragment *at[MANY];
   uint32_t steps[MANY + 2];
+  wafer_fabric_program program; /* as long as the fabric that runs it */
 } crowd;
 
 static void crowd_begin(crowd *c) {
@@ -49,7 +50,7 @@ static void crowd_begin(crowd *c) {
 }
 
 /* The fabric that runs them, as a train if asked; its memory is yet to be written. */
-static wafer_fabric *crowd_link(const crowd *c, bool train) {
+static wafer_fabric *crowd_link(crowd *c, bool train) {
   const fragment_link link = {.name = "crowd",
                               .width = CORES,
                               .height = 1,
@@ -59,10 +60,10 @@ static wafer_fabric *crowd_link(const crowd *c, bool train) {
                               .steps = train ? c->steps : NULL};
   caught last;
   wafer_diag diag = caught_diag(&last);
-  wafer_fabric_program program;
   wafer_fabric *fabric;
-  CU_ASSERT_FATAL(fragment_link_program(&diag, c->arena, c->machine, &link, &program) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_fabric_create(&diag, c->machine, &program, NULL, &fabric) == WAFER_OK);
+  CU_ASSERT_FATAL(fragment_link_program(&diag, c->arena, c->machine, &link, &c->program) ==
+                  WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, c->machine, &c->program, NULL, &fabric) == WAFER_OK);
   for (uint32_t x = 0; x < CORES; x++)
     wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
   return fabric;
