@@ -119,6 +119,11 @@ grep -q '"nonzeros"' unasked.json && fail "zeros of a model make its weights spa
 grep -q '"nonzeros"' pruned.json || fail "the report does not say what is sparse"
 cmp -s dense/y.npy pruned/y.npy && fail "pruning changed nothing"
 grep -q sparsity dense.json && fail "dense weights are reported as sparse"
+python3 - "${models%/*}/docs/report.schema.json" <<'PY' || fail "the report says what its schema does not"
+import json, sys
+known = json.load(open(sys.argv[1]))['properties']['sparsity']['properties']
+assert not set(json.load(open('pruned.json'))['sparsity']) - set(known)
+PY
 python3 - <<'PY' || fail "what the report says of sparse weights"
 import json
 s = json.load(open('pruned.json'))['sparsity']
