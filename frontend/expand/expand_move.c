@@ -119,8 +119,6 @@ void import_expand(import_node *n) {
   n->outputs[0] = emit_expand(n, x, shape.count, shape.at);
 }
 
-#define MOST_JOINED 8 /* of an operator's operands */
-
 /* x repeated along a dim, as three dims: before it, a new one, the rest. */
 static MlirValue repeat(import_node *n, MlirValue x, wafer_shape *shape, uint32_t d,
                         int64_t times) {
@@ -132,6 +130,8 @@ static MlirValue repeat(import_node *n, MlirValue x, wafer_shape *shape, uint32_
     node_bad(n, "the result is too large");
   return emit_reshape(n, x, shape->rank, shape->dims);
 }
+
+#define MOST_JOINED 8 /* operands of one concatenation */
 
 /* The same, joined with itself: of views in a row that repeat other dims no core has a part. */
 static MlirValue joined(import_node *n, MlirValue x, wafer_shape *shape, uint32_t d,
@@ -152,12 +152,13 @@ void import_tile(import_node *n) {
   uint32_t several = 0;
   for (uint32_t i = 0; i < repeats.count; i++) several += repeats.at[i] > 1;
   for (uint32_t i = 0; i < shape.rank && n->status == WAFER_OK; i++) {
-    if (several > 1 && repeats.at[i] > 1 && repeats.at[i] <= MOST_JOINED) {
-      x = joined(n, x, &shape, i, (uint32_t)repeats.at[i]);
-      continue;
-    }
-    if (repeats.at[i] < 0) node_bad(n, "repeats[%u] is %lld", i, (long long)repeats.at[i]);
-    if (repeats.at[i] != 1) x = repeat(n, x, &shape, i, repeats.at[i]);
+    int64_t times = repeats.at[i];
+    bool joins = several > 1 && times > 1 && times <= MOST_JOINED;
+    if (times < 0) node_bad(n, "repeats[%u] is %lld", i, (long long)times);
+    if (joins)
+      x = joined(n, x, &shape, i, (uint32_t)times);
+    else if (times != 1)
+      x = repeat(n, x, &shape, i, times);
   }
   n->outputs[0] = x;
 }

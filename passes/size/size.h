@@ -227,7 +227,7 @@ wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t
 wafer_split size_uncut(void);
 /* The dim of an input, or behind them of an output, that the loop cuts; WAFER_MAX_RANK: none. */
 uint32_t size_dim_of(const wafer_kernel_body *body, uint32_t place, uint32_t loop);
-/* Whether it takes any from MemoryX, or keeps them. */
+/* Whether any of its inputs is a weight. */
 bool size_has_weights(const wafer_kernel_body *body);
 /* Whether loops can be cut so. */
 bool size_is_possible(const wafer_loops *loops, const wafer_split *split);

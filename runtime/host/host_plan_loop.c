@@ -91,7 +91,7 @@ static bool widen(const wafer_item *item, uint32_t axis, wafer_view *out) {
   return true;
 }
 
-/* No trip was made: the type that the body declares, with a first dim of 0. */
+/* No trip was made: the type that the body declares, with a new dim of 0. */
 static wafer_status stack_none(const host_site *site, trips *t, uint32_t slice, uint32_t leading,
                                int64_t axis, wafer_item **out) {
   const wafer_value *v = &t->p->plan->values[t->body->outputs[leading + slice]];
