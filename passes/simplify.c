@@ -8,6 +8,7 @@
  *   slice(concat(a, b))        -> slice(a)                where nothing of b is wanted
  *   matmul(x, transpose(w))    -> transpose(matmul(w, transpose(x)))   for w too large to fold
  *   conv(x * c), conv(x + c)   -> conv(x, w', b')         for c per input channel, + without pads
+ *   matmul(x, w - zero), conv  -> matmul(x, w')           of integers, w' in 8 or 16 bits
  *   x * a * b, x / a, x ^ 2    -> x * (a b), x * (1 / a), x * x
  *   concat(x, zeros)           -> pad(x)
  *   x * 1, x + 0, cast to own type, select of a constant ...      -> x
@@ -130,6 +131,7 @@ static const struct {
     {WAFER_OP_div, rewrite_divide},
     {WAFER_OP_pow, rewrite_neutral},
     {WAFER_OP_pow, rewrite_power},
+    {WAFER_OP_conv, rewrite_wide_factor},
     {WAFER_OP_conv, rewrite_padded_conv},
     {WAFER_OP_conv, rewrite_scaled_input},
     {WAFER_OP_conv, rewrite_idle_taps},
@@ -142,6 +144,7 @@ static const struct {
     {WAFER_OP_reshape, rewrite_reshape},
     {WAFER_OP_transpose, rewrite_transpose},
     {WAFER_OP_matmul, rewrite_product},
+    {WAFER_OP_matmul, rewrite_wide_factor},
     {WAFER_OP_expand, rewrite_expand},
     {WAFER_OP_slice, rewrite_slice},
     {WAFER_OP_pad, rewrite_pad},

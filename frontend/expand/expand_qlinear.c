@@ -155,16 +155,13 @@ void import_dynamic_quantize_matmul(import_node *n) {
 void import_qgemm(import_node *n) {
   MlirValue a = emit_centered(n, node_input(n, 0), one_for_all(n, 2), false);
   MlirValue b = node_input(n, 3), scale, sum;
-  wafer_shape zero = node_type(n, node_input(n, 5)).shape;
   if (node_rank(n, a) != 2 || node_rank(n, b) != 2)
     node_bad(n, "operands 0 and 3 must be matrices");
   bool across = attr_int(n, "transB", 0) != 0;
-  if (zero.rank == 1 && zero.dims[0] > 1 && across) /* a column of B is a row of what is given */
-    b = emit_centered(n, b, node_input(n, 5), true);
-  else
-    b = emit_centered(n, b, per_column(n, 5), false);
+  if (across) b = emit_swap_last(n, b); /* as it lies: a column is a row of what was given */
+  b = emit_centered(n, b, per_column(n, 5), false);
   if (attr_int(n, "transA", 0)) a = emit_swap_last(n, a);
-  sum = emit_binary(n, WAFER_OP_matmul, a, across ? emit_swap_last(n, b) : b);
+  sum = emit_binary(n, WAFER_OP_matmul, a, b);
   if (node_has_input(n, 6)) sum = ADD(sum, node_input(n, 6));
   scale = MUL(one_for_all(n, 1), per_column(n, 4));
   scale = MUL(scale, emit_scalar_like(n, scale, attr_float(n, "alpha", 1)));

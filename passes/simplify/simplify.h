@@ -23,6 +23,8 @@ rewrite rewrite_batch_norm, rewrite_scale;
 rewrite rewrite_padded_conv, rewrite_scaled_input;
 /* simplify_window.c */
 rewrite rewrite_sparse_window, rewrite_idle_taps;
+/* simplify_narrow.c */
+rewrite rewrite_wide_factor;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_pad, rewrite_reduce,
     rewrite_concat, rewrite_product;

@@ -1,7 +1,7 @@
-/* Products of i32 matrices, as quantised models have them: integers of 8 or 16 bits in i32. Both
- * sides are narrowed to i16, b by columns, so that a pair of products and their sum is one
- * instruction; where an element is wider, or a sum could leave i32, plain loops that wrap do the
- * rows in question. */
+/* Products of i32 matrices, as quantised models have them: integers of 8 or 16 bits in i32, b also
+ * in fewer bits. Both sides are narrowed to i16, b by columns, so that a pair of products and their
+ * sum is one instruction; where an element is wider, or a sum could leave i32, plain loops that
+ * wrap do the rows in question. */
 #include <string.h>
 
 #include "exec.h"
@@ -29,23 +29,44 @@ typedef struct product_stage {
 } product_stage;
 
 /* n elements, `step` apart, to i16; the largest magnitude, INT64_MAX when some does not fit. */
-static int64_t narrow(const int32_t *from, int64_t step, int64_t n, int16_t *to) {
-  int32_t least = 0, most = 0;
-  for (int64_t i = 0; i < n; i++) {
-    int32_t x = from[i * step];
-    least = x < least ? x : least;
-    most = x > most ? x : most;
-    to[i] = (int16_t)x;
+#define NARROW(name, type)                                                                         \
+  static int64_t narrow_##name(const void *data, int64_t first, int64_t step, int64_t n,           \
+                               int16_t *to) {                                                      \
+    const type *from = (const type *)data + first;                                                 \
+    int32_t least = 0, most = 0;                                                                   \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+      int32_t x = from[i * step];                                                                  \
+      least = x < least ? x : least;                                                               \
+      most = x > most ? x : most;                                                                  \
+      to[i] = (int16_t)x;                                                                          \
+    }                                                                                              \
+    if (least < INT16_MIN || most > INT16_MAX) return INT64_MAX;                                   \
+    return most > -least ? most : -least;                                                          \
   }
-  if (least < INT16_MIN || most > INT16_MAX) return INT64_MAX;
-  return most > -least ? most : -least;
+NARROW(i32, int32_t)
+NARROW(i16, int16_t)
+NARROW(i8, int8_t)
+NARROW(u8, uint8_t)
+
+typedef int64_t narrow(const void *data, int64_t first, int64_t step, int64_t n, int16_t *to);
+
+/* NULL: there is no such. */
+static narrow *narrow_of(wafer_dtype dtype) {
+  switch (dtype) {
+  case WAFER_DTYPE_i32: return narrow_i32;
+  case WAFER_DTYPE_i16: return narrow_i16;
+  case WAFER_DTYPE_i8: return narrow_i8;
+  case WAFER_DTYPE_u8: return narrow_u8;
+  default: return NULL;
+  }
 }
 
-static void pack(const pack_stage *s, const int32_t *b, columns *out) {
+static void pack(const pack_stage *s, const void *b, columns *out) {
+  narrow *narrow_column = narrow_of(s->b->host);
   out->most = 0;
   for (int64_t j = 0; j < s->n; j++) {
     int16_t *column = out->at + j * s->depth;
-    int64_t most = narrow(b + j * s->column, s->row, s->k, column);
+    int64_t most = narrow_column(b, j * s->column, s->row, s->k, column);
     memset(column + s->k, 0, (size_t)(s->depth - s->k) * sizeof *column);
     if (most > out->most) out->most = most;
   }
@@ -77,11 +98,14 @@ WAFER_CLONES static void tile(const int16_t *a, const int16_t *b, int64_t depth,
 }
 
 /* One row, modulo 2^32. */
-static void wrapping_row(const pack_stage *s, const int32_t *a, const int32_t *b, int32_t *y) {
+static void wrapping_row(const pack_stage *s, const int32_t *a, const void *b, int32_t *y) {
+  const int32_t *wide = s->b->host == WAFER_DTYPE_i32 ? b : NULL;
   for (int64_t j = 0; j < s->n; j++) {
     uint32_t sum = 0;
-    for (int64_t i = 0; i < s->k; i++)
-      sum += (uint32_t)a[i] * (uint32_t)b[i * s->row + j * s->column];
+    for (int64_t i = 0; i < s->k; i++) {
+      int64_t at = i * s->row + j * s->column;
+      sum += (uint32_t)a[i] * (uint32_t)(wide ? wide[at] : wafer_element_i64(s->b->host, b, at));
+    }
     y[j] = (int32_t)sum;
   }
 }
@@ -102,7 +126,8 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
                         uint32_t thread) {
   const product_stage *s = (const product_stage *)stage;
   const pack_stage *p = &s->pack;
-  const int32_t *a = exec_data(frame, s->a), *b = exec_data(frame, s->b);
+  const int32_t *a = exec_data(frame, s->a);
+  const void *b = exec_data(frame, s->b);
   const columns *packed = exec_data(frame, s->packed);
   int32_t *y = exec_data(frame, s->y);
   int16_t *rows = frame->scratch[thread];
@@ -113,7 +138,7 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
     int64_t count = to - i < TILE ? to - i : TILE, most = 0;
     memset(rows, 0, (size_t)(TILE * p->depth) * sizeof *rows);
     for (int64_t r = 0; r < count; r++) {
-      int64_t of_row = narrow(a + (i + r) * p->k, 1, p->k, rows + r * p->depth);
+      int64_t of_row = narrow_i32(a, (i + r) * p->k, 1, p->k, rows + r * p->depth);
       if (of_row > most) most = of_row;
     }
     bool small = most <= INT16_MAX + 1 && packed->most <= INT16_MAX + 1 &&
@@ -135,8 +160,8 @@ static int64_t elements(const wafer_shape *s) {
 static bool can_do(const exec_op *op) {
   const exec_tensor *a = op->operands[0], *b = op->operands[1];
   uint32_t rank = b->shape.rank;
-  return a->host == WAFER_DTYPE_i32 && b->host == WAFER_DTYPE_i32 && a->shape.rank > 1 &&
-         rank > 1 && elements(&a->shape) > 0 && elements(&b->shape) > 0 &&
+  return a->host == WAFER_DTYPE_i32 && narrow_of(b->host) && a->shape.rank > 1 && rank > 1 &&
+         elements(&a->shape) > 0 && elements(&b->shape) > 0 &&
          elements(&b->shape) == b->shape.dims[rank - 1] * b->shape.dims[rank - 2];
 }
 

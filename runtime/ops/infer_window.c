@@ -5,10 +5,24 @@
 #define MOST INT32_MAX
 #define MOST_SPATIAL 3
 
+/* Of one type; or the second factor of integers in i32 in fewer bits: weights of quantized models.
+ */
+static wafer_status check_factors(const infer_site *site) {
+  wafer_dtype narrow = site->operands[1].dtype;
+  bool narrows = narrow == WAFER_DTYPE_i8 || narrow == WAFER_DTYPE_u8 || narrow == WAFER_DTYPE_i16;
+  WAFER_TRY(infer_class(site, 0, infer_is_number, "a number type"));
+  if (site->operands[0].dtype != WAFER_DTYPE_i32 || !narrows)
+    WAFER_TRY(infer_same_dtype(site, 0, 2));
+  if (site->operand_count > 2 && site->operands[2].dtype != site->operands[0].dtype)
+    return infer_fail(site, "operand 2 is of type %s, operand 0 of type %s; they must agree",
+                      wafer_dtype_name(site->operands[2].dtype),
+                      wafer_dtype_name(site->operands[0].dtype));
+  return WAFER_OK;
+}
+
 wafer_status infer_matmul(const infer_site *site, wafer_type *result) {
   const wafer_shape *a = &site->operands[0].shape, *b = &site->operands[1].shape;
-  WAFER_TRY(infer_class(site, 0, infer_is_number, "a number type"));
-  WAFER_TRY(infer_same_dtype(site, 0, 2));
+  WAFER_TRY(check_factors(site));
   if (a->rank < 2 || b->rank < 2)
     return infer_fail(site, "operands have %u and %u dims, need at least 2", a->rank, b->rank);
   if (a->dims[a->rank - 1] != b->dims[b->rank - 2])
@@ -100,8 +114,7 @@ static wafer_status check_conv(const infer_site *site, uint32_t spatial, int64_t
 /* What stands before check_conv may look at dims: element types, ranks, a positive group. */
 static wafer_status check_ranks(const infer_site *site, uint32_t *spatial, int64_t *group) {
   const wafer_shape *x = &site->operands[0].shape, *w = &site->operands[1].shape;
-  WAFER_TRY(infer_class(site, 0, infer_is_number, "a number type"));
-  WAFER_TRY(infer_same_dtype(site, 0, site->operand_count));
+  WAFER_TRY(check_factors(site));
   WAFER_TRY(check_spatial(site, spatial));
   if (w->rank != x->rank)
     return infer_fail(site, "the weight has %u dims, the operand %u", w->rank, x->rank);

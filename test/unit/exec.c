@@ -252,6 +252,24 @@ static void multiplies_integers(void) {
     }
 }
 
+/* Weights in fewer bits than what they are multiplied with, by small numbers and by wide ones. */
+static void multiplies_narrow_weights(void) {
+  static const wafer_dtype narrow[] = {WAFER_DTYPE_i8, WAFER_DTYPE_u8, WAFER_DTYPE_i16};
+  for (size_t t = 0; t < WAFER_COUNT(narrow); t++)
+    for (int known = 0; known < 2; known++) {
+      bench b = bench_start();
+      uint32_t x = bench_input(&b, WAFER_DTYPE_i32, "4x37", false);
+      uint32_t w = bench_input(&b, narrow[t], "37x18", known);
+      int32_t *a = b.data[x];
+      for (int i = 0; i < 4 * 37; i++)
+        a[i] = (int32_t)(bench_next(&b) % (i < 74 ? 511 : INT32_MAX)) - 255;
+      for (int i = 0; i < 37 * 18; i++)
+        wafer_element_set_i64(narrow[t], b.data[w], i, (int64_t)bench_next(&b));
+      bench_output(&b, NODE(&b, matmul, (x, w)));
+      bench_check(&b, wafer_dtype_name(narrow[t]));
+    }
+}
+
 CU_TestInfo tests_exec[] = {
     {"convolves with weights that come at run time", convolves_by_inputs},
     {"convolves kernels larger than results", convolves_large_kernels},
@@ -264,5 +282,6 @@ CU_TestInfo tests_exec[] = {
     {"pools", pools},
     {"reduces", reduces},
     {"multiplies integers", multiplies_integers},
+    {"multiplies weights of fewer bits", multiplies_narrow_weights},
     CU_TEST_INFO_NULL,
 };
