@@ -1,11 +1,12 @@
-/* A graph's nodes in their order: core ops are built, so that every shape is known at once and
- * shape arithmetic folds away. Nodes that cannot be compiled are reported and passed over, with
- * everything that depends on them, so that one run lists them all. */
+/* A graph's nodes, each behind those that it uses: core ops are built, so that every shape is known
+ * at once and shape arithmetic folds away. Nodes that cannot be compiled are reported and passed
+ * over, with everything that depends on them, so that one run lists them all. */
 #include <stdio.h>
 #include <string.h>
 
 #include "host_node.h"
 #include "operators.h"
+#include "order.h"
 
 #define MOST_CALLS 64 /* functions inside one another */
 
@@ -34,59 +35,6 @@ wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *
   return WAFER_OK;
 }
 
-/* Who makes which name; for messages. */
-static bool index_makers(const importer *im, const onnx_nodes *nodes, scope *makers) {
-  size_t names = 0;
-  for (size_t i = 0; i < nodes->count; i++) names += nodes->at[i].output.count;
-  if (!scope_init(makers, im->ctx->arena, NULL, NULL, names)) return false;
-  for (size_t i = 0; i < nodes->count; i++)
-    for (size_t j = 0; j < nodes->at[i].output.count; j++) {
-      name_entry *entry = scope_add(makers, nodes->at[i].output.at[j]);
-      if (entry) entry->maker = i;
-    }
-  return true;
-}
-
-/* Whether node `target` is needed, directly or not, to compute node `start`. */
-static bool depends_on(const importer *im, const onnx_nodes *nodes, const scope *makers,
-                       size_t start, size_t target) {
-  bool *seen = WAFER_NEW(im->ctx->arena, bool, nodes->count);
-  size_t *work = WAFER_NEW(im->ctx->arena, size_t, nodes->count), left = 1;
-  if (!seen || !work) return false;
-  work[0] = start;
-  seen[start] = true;
-  while (left) {
-    const onnx_node *node = &nodes->at[work[--left]];
-    for (size_t i = 0; i < node->input.count; i++) {
-      const name_entry *entry = *node->input.at[i] ? scope_find(makers, node->input.at[i]) : NULL;
-      if (entry && entry->maker == target) return true;
-      if (!entry || seen[entry->maker]) continue;
-      seen[entry->maker] = true;
-      work[left++] = entry->maker;
-    }
-  }
-  return false;
-}
-
-static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_t index,
-                              const char *name) {
-  scope makers;
-  const name_entry *entry = index_makers(im, nodes, &makers) ? scope_find(&makers, name) : NULL;
-  if (!entry)
-    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
-                      "uses '%s', which no node, input or initializer defines", name);
-  size_t maker = entry->maker;
-  const char *other = onnx_node_label(&nodes->at[maker]);
-  if (maker == index || depends_on(im, nodes, &makers, maker, index))
-    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
-                      "is part of a cycle: uses '%s' of node '%s', which depends on this node",
-                      name, other);
-  return wafer_fail(
-      im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
-      "uses '%s' before node '%s' (#%zu) defines it; nodes must be in topological order", name,
-      other, maker);
-}
-
 /* The value of a local entry in the open piece; null: the host has it. Initializers become ops at
  * their first use in a piece. */
 static wafer_status value_of(importer *im, name_entry *entry, MlirValue *out) {
@@ -107,9 +55,8 @@ typedef struct operands {
   bool unknown; /* one of them is made by a node that cannot be compiled */
 } operands;
 
-static wafer_status find_operands(importer *im, scope *s, const onnx_nodes *nodes, size_t index,
-                                  operands *out) {
-  const wire_texts *names = &nodes->at[index].input;
+static wafer_status find_operands(importer *im, scope *s, const onnx_node *node, operands *out) {
+  const wire_texts *names = &node->input;
   *out = (operands){.values = WAFER_NEW(im->ctx->arena, MlirValue, names->count),
                     .entries = WAFER_NEW(im->ctx->arena, name_entry *, names->count)};
   if (!out->values || !out->entries) return import_no_memory(im);
@@ -117,7 +64,9 @@ static wafer_status find_operands(importer *im, scope *s, const onnx_nodes *node
   for (size_t i = 0; i < names->count; i++) {
     if (!*names->at[i]) continue;
     name_entry *entry = scope_find(s, names->at[i]);
-    if (!entry) return undefined(im, nodes, index, names->at[i]);
+    if (!entry)
+      return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                        "uses '%s', which no node, input or initializer defines", names->at[i]);
     WAFER_TRY(assembly_local(im, entry, &entry));
     WAFER_TRY(value_of(im, entry, &out->values[i]));
     out->unknown |= entry->state == NAME_UNKNOWN;
@@ -248,11 +197,10 @@ static wafer_status define_outputs(importer *im, scope *s, const onnx_node *node
   return WAFER_OK;
 }
 
-static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, size_t index,
+static wafer_status run_node(importer *im, scope *s, const onnx_node *node, size_t index,
                              const char *label) {
-  const onnx_node *node = &nodes->at[index];
   operands in;
-  WAFER_TRY(find_operands(im, s, nodes, index, &in));
+  WAFER_TRY(find_operands(im, s, node, &in));
   import_node n = {.im = im,
                    .scope = s,
                    .node = node,
@@ -303,12 +251,16 @@ wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes) {
   MlirLocation location = im->b.location;
   wafer_loc loc = im->b.loc;
   bool top = !s->outer && !s->frame->function;
+  const node_order all = {im->ctx->diag, im->file, im->ctx->arena, s, nodes};
+  const size_t *order;
+  WAFER_TRY(order_nodes(&all, &order));
   for (size_t i = 0; i < nodes->count; i++) {
     const char *label;
+    size_t index = order ? order[i] : i;
     if (top && i % 256 == 0) wafer_progress(im->ctx->diag, "import", i, nodes->count);
     if (i % 256 == 0 && wafer_cancelled(im->ctx->diag)) return WAFER_USAGE;
-    WAFER_TRY(enter_node(im, s, &nodes->at[i], i, &label));
-    WAFER_TRY(run_node(im, s, nodes, i, label));
+    WAFER_TRY(enter_node(im, s, &nodes->at[index], index, &label));
+    WAFER_TRY(run_node(im, s, &nodes->at[index], index, label));
   }
   im->b.location = location;
   im->b.loc = loc;

@@ -222,6 +222,7 @@ wafer_status import_begin_graph(const importer *im, scope *s, const scope *outer
                                 const onnx_graph *graph);
 wafer_status import_define(const importer *im, scope *s, const char *name, name_entry entry);
 wafer_status import_initializers(importer *im, scope *s, const onnx_graph *graph);
+/* In their order, or in the one that order.h finds. */
 wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes);
 /* A result of a graph, as the function being imported sees it. */
 wafer_status import_result(importer *im, scope *s, const char *name, name_entry **out);

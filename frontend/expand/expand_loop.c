@@ -4,6 +4,7 @@
 
 #include "body.h"
 #include "operators.h"
+#include "order.h"
 
 static const onnx_node *maker_of(const onnx_graph *graph, const char *name) {
   for (size_t i = 0; i < graph->node.count; i++)
@@ -32,6 +33,7 @@ static bool keeps_condition(const onnx_graph *body) {
 typedef struct decided {
   import_node *n;
   const onnx_graph *body;
+  const size_t *order;  /* of its nodes; NULL: as they stand */
   bool *node, *carried; /* every result of a node, a carried value in every trip */
 } decided;
 
@@ -54,13 +56,14 @@ static bool is_decided(const decided *d, const char *name) {
 }
 
 static void decide_nodes(const decided *d) {
-  for (size_t i = 0; i < d->body->node.count; i++) {
+  for (size_t k = 0; k < d->body->node.count; k++) {
+    size_t i = d->order ? d->order[k] : k;
     const onnx_node *node = &d->body->node.at[i];
     d->node[i] = node->op_type && strncmp(node->op_type, "Random", 6);
-    for (size_t k = 0; k < node->input.count && d->node[i]; k++)
-      d->node[i] = is_decided(d, node->input.at[k]);
-    for (size_t k = 0; k < node->attribute.count; k++)
-      if (node->attribute.at[k].g) d->node[i] = false;
+    for (size_t j = 0; j < node->input.count && d->node[i]; j++)
+      d->node[i] = is_decided(d, node->input.at[j]);
+    for (size_t j = 0; j < node->attribute.count; j++)
+      if (node->attribute.at[j].g) d->node[i] = false;
   }
 }
 
@@ -72,7 +75,10 @@ static bool condition_is_decided(import_node *n, const loop *l) {
                .node = WAFER_NEW(n->im->ctx->arena, bool, l->body->node.count + 1),
                .carried = WAFER_NEW(n->im->ctx->arena, bool, l->carried + 1)};
   wafer_view view;
+  const node_order all = {n->im->ctx->diag, n->im->file, n->im->ctx->arena, n->scope,
+                          &l->body->node};
   if (!d.node || !d.carried) n->status = import_no_memory(n->im);
+  if (n->status == WAFER_OK) n->status = order_nodes(&all, &d.order);
   if (n->status != WAFER_OK) return false;
   for (uint32_t i = 0; i < l->carried; i++)
     d.carried[i] = n->entries[2 + i] && !n->entries[2 + i]->host && body_is_known(n, 2 + i, &view);

@@ -33,6 +33,19 @@ typedef struct session {
   wafer_status status;
 } session;
 
+/* A graph attribute of the node, from text; NULL: none. */
+static inline void put_graph(protobuf *node, const char *name, const char *text) {
+  protobuf *parts = calloc(2, sizeof *parts);
+  if (text) {
+    onnx_text_graph(&parts[0], text);
+    pb_text(&parts[1], 1, name);
+    pb_message(&parts[1], 6, &parts[0]);
+    pb_int(&parts[1], 20, 5);
+    pb_message(node, 5, &parts[1]);
+  }
+  free(parts);
+}
+
 static inline void import_file(session *s, const char *path) {
   s->diag = (wafer_diag){.emit = remember, .self = &s->said};
   s->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &s->diag, .options = &s->options};
