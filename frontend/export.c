@@ -13,6 +13,8 @@ enum {
   MODEL_GRAPH = 7,
   GRAPH_NODE = 1,
   GRAPH_INITIALIZER = 5,
+  GRAPH_SPARSE = 15,
+  SPARSE_VALUES = 1,
   TENSOR_DIMS = 1,
   TENSOR_DATA_TYPE = 2,
   TENSOR_NAME = 8,
@@ -102,17 +104,20 @@ static const wafer_weight *weight_of(copier *c, wire_bytes name) {
   return NULL;
 }
 
+static wafer_status check_type(const copier *c, int64_t data_type, const wire_ints *dims,
+                               const wafer_weight *w) {
+  bool same = wafer_dtype_by_onnx((int32_t)data_type) == w->dtype && dims->count == w->shape.rank;
+  for (size_t i = 0; same && i < dims->count; i++) same = dims->at[i] == w->shape.dims[i];
+  if (same) return WAFER_OK;
+  return wafer_fail(c->diag, wafer_at_file(c->path), WAFER_BAD_INPUT,
+                    "weight '%s' is of another type or shape than in the checkpoint", w->name);
+}
+
 static wafer_status check_tensor(const copier *c, wire_bytes message, const wafer_weight *w) {
   const wire_source source = {c->diag, c->arena, c->path, message};
   const onnx_tensor *tensor;
   WAFER_TRY(onnx_read_tensor(&source, &tensor));
-  bool same = wafer_dtype_by_onnx((int32_t)tensor->data_type) == w->dtype &&
-              tensor->dims.count == w->shape.rank;
-  for (size_t i = 0; same && i < tensor->dims.count; i++)
-    same = tensor->dims.at[i] == w->shape.dims[i];
-  if (same) return WAFER_OK;
-  return wafer_fail(c->diag, wafer_at_file(c->path), WAFER_BAD_INPUT,
-                    "weight '%s' is of another type or shape than in the checkpoint", w->name);
+  return check_type(c, tensor->data_type, &tensor->dims, w);
 }
 
 /* Name, type and dims as they are, the data raw. */
@@ -153,16 +158,46 @@ static wafer_status put_constant(copier *c, wafer_message *to, wire_bytes messag
   return WAFER_OK;
 }
 
+static wafer_status check_sparse(const copier *c, wire_bytes message, const wafer_weight *w) {
+  const wire_source source = {c->diag, c->arena, c->path, message};
+  const onnx_sparse *sparse;
+  WAFER_TRY(onnx_read_sparse(&source, &sparse));
+  return check_type(c, sparse->values->data_type, &sparse->dims, w);
+}
+
+/* A sparse tensor becomes a dense one. */
+static wafer_status put_sparse(const copier *c, wafer_message *to, wire_bytes message,
+                               const wafer_weight *w) {
+  wafer_message tensor = {.arena = c->arena};
+  wire_bytes values = {0};
+  wire_item item;
+  WAFER_TRY(check_sparse(c, message, w));
+  wafer_message_ints(&tensor, TENSOR_DIMS, w->shape.dims, w->shape.rank);
+  field(message, SPARSE_VALUES, &values);
+  for (wire_bytes rest = values; next_item(&rest, &item);)
+    if (item.number == TENSOR_DATA_TYPE || item.number == TENSOR_NAME) copy(&tensor, item.whole);
+  wafer_message_bytes(&tensor, TENSOR_RAW_DATA, w->data, w->bytes);
+  wafer_message_add(to, GRAPH_INITIALIZER, &tensor);
+  return WAFER_OK;
+}
+
 static wafer_status put_graph(copier *c, wafer_message *to, wire_bytes message) {
   wafer_message graph = {.arena = c->arena};
   wire_item item;
   for (wire_bytes rest = message; next_item(&rest, &item);) {
-    wire_bytes name = {0}, type = {0};
+    wire_bytes name = {0}, type = {0}, values;
     const wafer_weight *w = NULL;
     if (item.number == GRAPH_INITIALIZER && field(item.payload, TENSOR_NAME, &name))
       w = weight_of(c, name);
     if (w) {
       WAFER_TRY(put_tensor(c, &graph, GRAPH_INITIALIZER, item.payload, w));
+      continue;
+    }
+    if (item.number == GRAPH_SPARSE && field(item.payload, SPARSE_VALUES, &values) &&
+        field(values, TENSOR_NAME, &name))
+      w = weight_of(c, name);
+    if (w) {
+      WAFER_TRY(put_sparse(c, &graph, item.payload, w));
       continue;
     }
     if (item.number == GRAPH_NODE && field(item.payload, NODE_OP_TYPE, &type) &&

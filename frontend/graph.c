@@ -278,21 +278,19 @@ wafer_status import_begin_graph(const importer *im, scope *s, const scope *outer
   return WAFER_OK;
 }
 
+static wafer_status define_initializer(importer *im, scope *s, const onnx_tensor *tensor) {
+  if (!tensor->name || !*tensor->name)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT, "an initializer has no name");
+  return import_define(im, s, tensor->name, (name_entry){.state = NAME_TENSOR, .tensor = tensor});
+}
+
 wafer_status import_initializers(importer *im, scope *s, const onnx_graph *graph) {
-  for (size_t i = 0; i < graph->initializer.count; i++) {
-    const onnx_tensor *tensor = &graph->initializer.at[i];
-    if (!tensor->name || !*tensor->name)
-      return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT, "an initializer has no name");
-    WAFER_TRY(
-        import_define(im, s, tensor->name, (name_entry){.state = NAME_TENSOR, .tensor = tensor}));
-  }
+  for (size_t i = 0; i < graph->initializer.count; i++)
+    WAFER_TRY(define_initializer(im, s, &graph->initializer.at[i]));
   for (size_t i = 0; i < graph->sparse_initializer.count; i++) {
-    const onnx_tensor *values = graph->sparse_initializer.at[i].values;
-    const char *name = values && values->name ? values->name : "";
-    im->unsupported++;
-    (void)import_problem(im->ctx, im->b.loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_type, NULL,
-                         "initializer '%s' is a sparse tensor", name);
-    WAFER_TRY(import_define(im, s, name, (name_entry){.state = NAME_UNKNOWN}));
+    const onnx_tensor *dense;
+    WAFER_TRY(data_dense(&im->store, &graph->sparse_initializer.at[i], &dense));
+    WAFER_TRY(define_initializer(im, s, dense));
   }
   return WAFER_OK;
 }

@@ -19,6 +19,13 @@ static MlirValue constant_numbers(import_node *n, wafer_dtype dtype, uint32_t ra
   return emit_constant(n, &view);
 }
 
+static wafer_status import_sparse(importer *im, const onnx_sparse *sparse, const char *name,
+                                  MlirValue *out) {
+  const onnx_tensor *dense;
+  WAFER_TRY(data_dense(&im->store, sparse, &dense));
+  return import_tensor(im, dense, name, out);
+}
+
 void import_constant(import_node *n) {
   const onnx_attribute *a;
   if ((a = attr_find(n, "value")) && a->t)
@@ -33,8 +40,8 @@ void import_constant(import_node *n) {
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 1, a->ints.count, a->ints.at);
   else if (attr_has(n, "value_string") || attr_has(n, "value_strings"))
     node_problem(n, WAFER_PROBLEM_type, "strings");
-  else if (attr_has(n, "sparse_value"))
-    node_problem(n, WAFER_PROBLEM_type, "sparse tensors");
+  else if ((a = attr_find(n, "sparse_value")) && a->sparse_tensor)
+    n->status = import_sparse(n->im, a->sparse_tensor, n->label, n->outputs);
   else
     node_bad(n, "no value");
 }

@@ -8,6 +8,7 @@
 #include "wafer/wafer.h"
 
 typedef struct data_file data_file;
+typedef struct dense_tensor dense_tensor;
 
 /* Where tensors come from: one model and the external files read so far. Zero but for the first
  * three and the masks: a tensor of that name is zero where its mask is. */
@@ -17,6 +18,7 @@ typedef struct data_store {
   const char *file; /* the model's path; external data lie in its folder or below */
   char *folder;     /* its real path, once needed */
   data_file *files;
+  dense_tensor *dense; /* made so far of sparse ones */
   bool may_lack; /* external files that are not there are no error of data_find */
   size_t mask_count;
   const wafer_value_binding *masks;
@@ -33,5 +35,9 @@ WAFER_MUST_USE wafer_status data_view(data_store *store, const onnx_tensor *tens
  * data, and *expected says where they should lie, else it is NULL. */
 WAFER_MUST_USE wafer_status data_find(data_store *store, const onnx_tensor *tensor, wafer_view *out,
                                       const char **expected);
+
+/* A sparse tensor as a dense one of the name of its values, made once. */
+WAFER_MUST_USE wafer_status data_dense(data_store *store, const onnx_sparse *of,
+                                       const onnx_tensor **out);
 
 #endif

@@ -89,7 +89,8 @@ wafer_status wafer_onnx_inspect(const wafer_diag *diag, wafer_arena *arena, cons
   wafer_onnx_port *inputs = WAFER_NEW(arena, wafer_onnx_port, graph->input.count);
   wafer_onnx_port *outputs = WAFER_NEW(arena, wafer_onnx_port, graph->output.count);
   w.nodes = WAFER_NEW(arena, wafer_onnx_node, w.count);
-  bool room = scope_init(&initializers, arena, NULL, NULL, graph->initializer.count);
+  bool room = scope_init(&initializers, arena, NULL, NULL,
+                         graph->initializer.count + graph->sparse_initializer.count);
   if (!info || !inputs || !outputs || !w.nodes || !room)
     return wafer_fail(diag, wafer_at_file(path), WAFER_NO_MEMORY, "no memory to read the model");
   w.count = 0;
@@ -98,6 +99,9 @@ wafer_status wafer_onnx_inspect(const wafer_diag *diag, wafer_arena *arena, cons
       .inputs = inputs, .outputs = outputs, .nodes = w.nodes, .node_count = w.count};
   for (size_t i = 0; i < graph->initializer.count; i++)
     scope_add(&initializers, text_of(graph->initializer.at[i].name));
+  for (size_t i = 0; i < graph->sparse_initializer.count; i++)
+    if (graph->sparse_initializer.at[i].values)
+      scope_add(&initializers, text_of(graph->sparse_initializer.at[i].values->name));
   for (size_t i = 0; i < graph->input.count; i++)
     if (!scope_find(&initializers, text_of(graph->input.at[i].name)))
       inputs[info->input_count++] = port_of(&graph->input.at[i]);

@@ -193,6 +193,14 @@ wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out
   return WAFER_OK;
 }
 
+wafer_status onnx_read_sparse(const wire_source *source, const onnx_sparse **out) {
+  *out = NULL;
+  void *message;
+  WAFER_TRY(wire_decode(source, &sparse_message, &message));
+  *out = message;
+  return WAFER_OK;
+}
+
 wafer_status onnx_read_sequence(const wire_source *source, const onnx_sequence **out) {
   *out = NULL;
   void *message;

@@ -216,6 +216,7 @@ WAFER_MUST_USE wafer_status onnx_read(const wire_source *source, const onnx_mode
 
 /* A single tensor: the bytes of a TensorProto. */
 WAFER_MUST_USE wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out);
+WAFER_MUST_USE wafer_status onnx_read_sparse(const wire_source *source, const onnx_sparse **out);
 WAFER_MUST_USE wafer_status onnx_read_sequence(const wire_source *source,
                                                const onnx_sequence **out);
 WAFER_MUST_USE wafer_status onnx_read_optional(const wire_source *source,

@@ -3,6 +3,8 @@
  * - `in x f32 1x3xN`: an input; dims are numbers, names or ? (nothing known); '*' for no shape
  * - `init w i64 2x2 = 1 2 3 4`: an initializer (f32 as float_data, i64 as int64_data, bool, i32 as
  *   int32_data)
+ * - `sparse w f32 2x3 = 1 2 @ 0 4`: a sparse initializer, its values and where they stand; with
+ *   `@2x2` in place of `@` the indices have these dims
  * - `out y f32 4`: an output; type and dims may be left out
  * - `Concat(axis=1) a b -> y`: a node named after its first output; `-` stands for a left-out
  * input; attributes: k=3 int, k=0.5 float, k=[1,2] ints, k='text', k=['a','b'] texts
@@ -66,6 +68,45 @@ static inline void onnx_text_tensor(protobuf *out, char **rest) {
   pb_text(out, 8, name);
   pb_message(out, code == 1 ? 4 : code == 11 ? 10 : code == 7 ? 7 : 5, data);
   free(data);
+}
+
+static inline void onnx_text_indices(protobuf *out, const char *dims, char **rest) {
+  char text[512];
+  protobuf *tensor = calloc(1, sizeof *tensor);
+  int count = 0;
+  for (const char *at = *rest; at && *at; at++) count += *at != ' ' && (at[1] == ' ' || !at[1]);
+  if (*dims)
+    snprintf(text, sizeof text, "init - i64 %s = %s", dims, *rest);
+  else
+    snprintf(text, sizeof text, "init - i64 %d = %s", count, *rest);
+  char *words = NULL;
+  strtok_r(text, " ", &words);
+  onnx_text_tensor(tensor, &words);
+  pb_message(out, 2, tensor);
+  free(tensor);
+}
+
+/* SparseTensorProto: the values are a vector of the tensor's name. */
+static inline void onnx_text_sparse(protobuf *out, char **rest) {
+  char text[512], *words = NULL, *more = NULL, *end = strchr(*rest, '@'), *dims;
+  protobuf *values = calloc(1, sizeof *values);
+  const char *name = strtok_r(NULL, " ", rest), *dtype = strtok_r(NULL, " ", rest);
+  int count = 0;
+  dims = strtok_r(NULL, " ", rest);
+  strtok_r(NULL, " ", rest); /* = */
+  if (end) end[-1] = 0;
+  for (const char *at = *rest; *at; at++) count += *at != ' ' && (at[1] == ' ' || !at[1]);
+  snprintf(text, sizeof text, "init %s %s %d = %s", name, dtype, count, *rest);
+  strtok_r(text, " ", &words);
+  onnx_text_tensor(values, &words);
+  pb_message(out, 1, values);
+  if (end) {
+    char *form = strtok_r(end, " ", &more);
+    onnx_text_indices(out, form + 1, &more);
+  }
+  for (char *d = strtok_r(dims, "x", &more); d; d = strtok_r(NULL, "x", &more))
+    if (strcmp(d, "scalar")) pb_int(out, 3, strtoll(d, NULL, 10));
+  free(values);
 }
 
 static inline void onnx_text_attribute(protobuf *node, char *text) {
@@ -167,6 +208,9 @@ static inline void onnx_text_statement(protobuf *graph, char *statement) {
   if (!strcmp(first, "init")) {
     field = 5;
     onnx_text_tensor(message, &rest);
+  } else if (!strcmp(first, "sparse")) {
+    field = 15;
+    onnx_text_sparse(message, &rest);
   } else if (!strcmp(first, "in") || !strcmp(first, "out")) {
     field = *first == 'i' ? 11 : 12;
     char *name = strtok_r(NULL, " ", &rest), *dtype = strtok_r(NULL, " ", &rest);
