@@ -117,21 +117,88 @@ static MlirValue mask_bias(import_node *n, const attention *a, MlirValue like) {
   return emit_cast(n, mask, node_dtype(n, like));
 }
 
-/* Columns from each sample's count of keys on are masked. */
-static MlirValue filled_bias(import_node *n, const attention *a, MlirValue like) {
+static MlirValue filled_counts(import_node *n, const attention *a) {
   MlirValue count = emit_cast(n, node_input(n, FILLED), WAFER_DTYPE_i64);
-  count = emit_reshape(n, count, 4, (int64_t[]){a->batch, 1, 1, 1});
-  return bias_of(n, emit_binary(n, WAFER_OP_less, emit_iota(n, WAFER_DTYPE_i64, a->columns), count),
-                 like);
+  return emit_reshape(n, count, 4, (int64_t[]){a->batch, 1, 1, 1});
 }
 
-static MlirValue attention_bias(import_node *n, const attention *a, MlirValue like) {
-  MlirValue bias = none;
-  if (node_has_input(n, MASK)) bias = mask_bias(n, a, like);
-  if (attr_int(n, "is_causal", 0))
-    bias = plus(n, bias, bias_of(n, emit_causal(n, a->rows, a->columns, a->past), like));
-  if (node_has_input(n, FILLED)) bias = plus(n, bias, filled_bias(n, a, like));
-  return bias;
+/* Columns from each sample's count of keys on are masked. */
+static MlirValue filled_bias(import_node *n, const attention *a, MlirValue like) {
+  MlirValue column = emit_iota(n, WAFER_DTYPE_i64, a->columns);
+  return bias_of(n, emit_binary(n, WAFER_OP_less, column, filled_counts(n, a)), like);
+}
+
+/* Where each query may look by its position, the keys before these counted: up to itself, not
+ * further than a window reaches. Of a cache that fills up from outside the counts say how many. */
+static MlirValue position_bias(import_node *n, const attention *a, MlirValue like) {
+  int64_t left = attr_int(n, "left_window_size", -1), right = attr_int(n, "right_window_size", -1);
+  bool causal = attr_int(n, "is_causal", 0) != 0;
+  bool counted = node_has_input(n, FILLED) && !node_has_input(n, PAST_KEY);
+  int64_t far = a->rows + a->columns; /* reaches everything */
+  if (left < -1 || right < -1)
+    node_bad(n, "a window of %lld and %lld, must be -1 and up", (long long)left, (long long)right);
+  if (left > far) left = far;
+  if (right > far) right = far;
+  if (causal) right = 0;
+  if ((left < 0 && right < 0) || n->status != WAFER_OK) return none;
+  if (left < 0 && !counted)
+    return bias_of(n, emit_causal(n, a->rows, a->columns, a->past + right), like);
+  MlirValue row = emit_iota(n, WAFER_DTYPE_i64, a->rows), allowed = none;
+  MlirValue column = emit_iota(n, WAFER_DTYPE_i64, a->columns);
+  row = emit_reshape(n, row, 2, (int64_t[]){a->rows, 1});
+  row = ADD(row, counted ? SUB(filled_counts(n, a), emit_scalar_like(n, row, (double)a->rows))
+                         : emit_scalar_like(n, row, (double)a->past));
+  if (right >= 0)
+    allowed = emit_binary(n, WAFER_OP_less_equal, column,
+                          right ? ADD(row, emit_scalar_like(n, row, (double)right)) : row);
+  if (left >= 0) {
+    MlirValue near = emit_binary(n, WAFER_OP_less_equal,
+                                 SUB(row, emit_scalar_like(n, row, (double)left)), column);
+    allowed = allowed.ptr ? emit_binary(n, WAFER_OP_and, allowed, near) : near;
+  }
+  return bias_of(n, allowed, like);
+}
+
+/* What is added to the scores, and which rows (batch or 1, ..., rows or 1, 1) it leaves nothing to
+ * look at: their results are zeros, where softmax would give NaN. Null: there is none. */
+typedef struct masking {
+  MlirValue bias, hidden;
+} masking;
+
+/* Whether it is known that every row has something to look at. */
+static bool rows_are_open(const import_node *n, MlirValue bias) {
+  wafer_view view;
+  int64_t count;
+  if (n->status != WAFER_OK || !wafer_ir_constant(n->im->ctx, n->im->ir, bias, &view)) return false;
+  wafer_shape_elements(&view.shape, &count);
+  int64_t columns = view.shape.rank ? view.shape.dims[view.shape.rank - 1] : 1;
+  for (int64_t i = 0, hidden = 0; i < count; i++) {
+    double value = wafer_element_f64(view.dtype, view.data, i);
+    hidden = (i % columns ? hidden : 0) + (value < 0 && isinf(value));
+    if (hidden == columns) return false;
+  }
+  return true;
+}
+
+static masking attention_masking(import_node *n, const attention *a, MlirValue like) {
+  masking m = {none, none};
+  bool given = node_has_input(n, MASK), filled = node_has_input(n, FILLED);
+  if (given) m.bias = mask_bias(n, a, like);
+  MlirValue position = position_bias(n, a, like);
+  if (position.ptr) m.bias = plus(n, m.bias, position);
+  if (filled) m.bias = plus(n, m.bias, filled_bias(n, a, like));
+  bool causal_alone = !given && !filled && attr_int(n, "left_window_size", -1) < 0;
+  if (!m.bias.ptr || causal_alone || rows_are_open(n, m.bias)) return m;
+  uint32_t rank = node_rank(n, m.bias);
+  MlirValue most = m.bias;
+  if (rank) most = emit_reduce(n, WAFER_OP_reduce_max, most, 1u << (rank - 1), true);
+  m.hidden = emit_binary(n, WAFER_OP_equal, most, emit_scalar_like(n, most, -INFINITY));
+  return m;
+}
+
+/* `x` but for rows that are hidden, which are zeros. */
+static MlirValue unless_hidden(import_node *n, const masking *m, MlirValue x) {
+  return m->hidden.ptr ? emit_select(n, m->hidden, emit_scalar_like(n, x, 0), x) : x;
 }
 
 MlirValue emit_softcapped(import_node *n, MlirValue scores, double cap) {
@@ -154,11 +221,14 @@ void import_attention(import_node *n) {
   MlirValue steps[4];
   steps[0] = emit_scores(n, &a, scale);
   steps[1] = cap > 0 ? emit_softcapped(n, steps[0], cap) : steps[0];
-  MlirValue bias = attention_bias(n, &a, steps[1]);
-  steps[2] = bias.ptr ? ADD(steps[1], bias) : steps[1];
-  steps[3] = emit_softmax(n, wide == dtype ? steps[2] : emit_cast(n, steps[2], wide), 3);
+  masking m = attention_masking(n, &a, steps[1]);
+  MlirValue open = m.bias.ptr ? unless_hidden(n, &m, m.bias) : none;
+  MlirValue masked = open.ptr ? ADD(steps[1], open) : steps[1];
+  steps[2] = m.hidden.ptr && n->output_count > 3 && mode == 2 ? ADD(steps[1], m.bias) : masked;
+  MlirValue chances = emit_softmax(n, wide == dtype ? masked : emit_cast(n, masked, wide), 3);
+  steps[3] = n->output_count > 3 && mode == 3 ? unless_hidden(n, &m, chances) : chances;
   MlirValue v = wide == dtype ? a.v : emit_cast(n, a.v, wide);
-  MlirValue y = emit_weighted(n, &a, steps[3], v);
+  MlirValue y = unless_hidden(n, &m, emit_weighted(n, &a, chances, v));
   if (wide != dtype) y = emit_cast(n, y, dtype);
   n->outputs[0] = node_rank(n, node_input(n, QUERY)) == 3 ? emit_join_heads(n, y) : y;
   if (n->output_count > 1) n->outputs[1] = a.k;

@@ -367,6 +367,32 @@ static const struct {
     {23, "init a f32 2 = 1 7; init s f32 1 = 5; RMSNormalization(epsilon=0.0) a s -> y", "2: 1 7"},
     {13, "init a f32 2 = 3 4; LpNormalization a -> y", "2: 0.6 0.8"},
     {13, "init a f32 1x1x1x1 = 2; LRN(size=1,alpha=1.0,beta=1.0) a -> y", "1x1x1x1: 0.4"},
+    /* A row that may look at nothing is zeros; the others are averages of what they may look at. */
+    {23,
+     "init q f32 1x1x3x1 = 0 0 0; init v f32 1x1x2x1 = 2 6; init m bool 3x2 = 1 1 0 0 0 1; "
+     "Attention q v v m -> y",
+     "1x1x3x1: 4 0 6"},
+    {23,
+     "init q f32 1x1x2x1 = 0 0; init v f32 1x1x2x1 = 2 6; init m f32 2x2 = -inf -inf -inf 0; "
+     "Attention(qk_matmul_output_mode=3) q v v m -> x a b y",
+     "1x1x2x2: 0 0 0 1"},
+    {23,
+     "init q f32 1x1x2x1 = 0 0; init v f32 1x1x2x1 = 2 6; init m f32 2x2 = -inf -inf -inf 0; "
+     "Attention(qk_matmul_output_mode=2) q v v m -> x a b y",
+     "1x1x2x2: -inf -inf -inf 0"},
+    /* A cache that is filled from outside: the last query stands at the last key that counts. */
+    {24,
+     "init q f32 2x1x2x1 = 0 0 0 0; init v f32 2x1x3x1 = 2 6 4 2 6 4; init n i64 2 = 1 3; "
+     "Attention(is_causal=1) q v v - - - n -> y",
+     "2x1x2x1: 0 2 4 4"},
+    {25,
+     "init q f32 1x1x3x1 = 0 0 0; init v f32 1x1x3x1 = 2 6 4; "
+     "Attention(left_window_size=1,right_window_size=0) q v v -> y",
+     "1x1x3x1: 2 4 5"},
+    {25,
+     "init q f32 1x1x2x1 = 0 0; init v f32 1x1x3x1 = 2 6 4; init p f32 1x1x1x1 = 10; "
+     "Attention(right_window_size=1) q v v - p p -> y",
+     "1x1x2x1: 6 5.5"},
 };
 
 static void operators_fold_to_what_they_mean(void) {
