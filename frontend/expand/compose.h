@@ -30,6 +30,8 @@ MlirValue emit_nonlinearity(import_node *n, const nonlinearity *a, MlirValue x);
 
 /* ---- Windows and products (expand_window.c) ---- */
 
+/* The channels of (N, ..., C) move to the front, (N, C, ...), when `first`, else back. */
+MlirValue emit_channels_moved(import_node *n, MlirValue x, bool first);
 /* The node's pool (its attributes) of another operand. */
 MlirValue emit_pool(import_node *n, wafer_op op, MlirValue x);
 /* The node's Gemm (transA, transB, alpha, beta) of other operands; c may be null. */

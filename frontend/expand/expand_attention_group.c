@@ -31,7 +31,7 @@ typedef struct decoder {
   int64_t room;     /* positions of the caches that are given */
   int64_t total;    /* positions that are attended to, at most */
   int64_t past;     /* positions before these; -1: `filled` */
-  MlirValue filled; /* (1), an integer */
+  MlirValue filled; /* (batch), integers: of each sample */
 } decoder;
 
 static void refuse_extras(import_node *n) {
@@ -74,7 +74,18 @@ static void open_heads(import_node *n, decoder *d) {
   attention_measure(n, &d->a);
 }
 
-/* How many positions are before these. */
+/* Whether it is known that every sample is as long as the longest one. */
+static bool lengths_are_total(import_node *n, const decoder *d) {
+  wafer_view view;
+  int64_t count;
+  if (!wafer_ir_constant(n->im->ctx, n->im->ir, node_input(n, LENGTHS), &view)) return false;
+  wafer_shape_elements(&view.shape, &count);
+  for (int64_t i = 0; i < count; i++)
+    if (wafer_element_i64(view.dtype, view.data, i) + 1 != d->total) return false;
+  return true;
+}
+
+/* How many positions are before these: as many for all samples, or what the run says of each. */
 static void open_past(import_node *n, decoder *d) {
   d->total = (int64_t)node_float(n, TOTAL, "total_sequence_length", 0);
   if (node_has_input(n, PAST_KEY)) {
@@ -87,18 +98,17 @@ static void open_past(import_node *n, decoder *d) {
     node_bad(n, "total_sequence_length %lld, %lld positions and %lld of the past",
              (long long)d->total, (long long)d->a.rows, (long long)d->room);
   if (n->status != WAFER_OK || d->total == d->a.rows) return; /* the first ones: all are new */
-  wafer_view view;
-  MlirValue lengths = node_input(n, LENGTHS);
   d->past = d->total - d->a.rows;
-  if (d->a.batch == 1 && !wafer_ir_constant(n->im->ctx, n->im->ir, lengths, &view)) {
-    lengths = emit_reshape(n, lengths, 1, (int64_t[]){1});
-    d->filled = SUB(lengths, emit_scalar_like(n, lengths, (double)(d->a.rows - 1)));
-    d->past = -1;
-    return;
-  }
-  int_list known = node_ints(n, LENGTHS, "seqlens_k");
-  for (uint32_t i = 0; i < known.count; i++)
-    if (known.at[i] + 1 != d->total) node_unsupported(n, "samples of unlike lengths");
+  if (lengths_are_total(n, d)) return;
+  MlirValue lengths = emit_reshape(n, node_input(n, LENGTHS), 1, (int64_t[]){d->a.batch});
+  d->filled = SUB(lengths, emit_scalar_like(n, lengths, (double)(d->a.rows - 1)));
+  d->past = -1;
+}
+
+/* `filled`, beside what has `rank` dims, the first one that of samples; for one sample (1). */
+static MlirValue of_samples(import_node *n, const decoder *d, uint32_t rank) {
+  const int64_t dims[] = {d->a.batch, 1, 1, 1};
+  return d->a.batch == 1 ? d->filled : emit_reshape(n, d->filled, rank, dims);
 }
 
 /* ---- Positions ---- */
@@ -121,7 +131,7 @@ static MlirValue angles(import_node *n, const decoder *d, uint32_t index) {
     rows = emit_part(n, cache, 0, d->past, d->a.rows);
   } else {
     MlirValue up = emit_iota(n, node_dtype(n, d->filled), d->a.rows);
-    rows = emit_rows(n, cache, ADD(d->filled, up));
+    rows = emit_rows(n, cache, ADD(of_samples(n, d, 2), up));
   }
   wafer_shape s = node_type(n, rows).shape;
   int64_t batch = s.rank == 3 ? s.dims[0] : 1;
@@ -156,12 +166,16 @@ static MlirValue cached(import_node *n, const decoder *d, uint32_t index, MlirVa
                            : y;
   }
   /* Column t is one of the past, or of the new ones, which lie behind all of that. */
-  MlirValue t = emit_iota(n, node_dtype(n, d->filled), length), of = SUB(t, d->filled);
+  MlirValue t = emit_iota(n, node_dtype(n, d->filled), length), of = SUB(t, of_samples(n, d, 2));
   MlirValue new_ones = emit_binary(
       n, WAFER_OP_and, emit_binary(n, WAFER_OP_less_equal, emit_scalar_like(n, of, 0), of),
       emit_binary(n, WAFER_OP_less, of, emit_scalar_like(n, of, (double)rows)));
   MlirValue from = emit_select(n, new_ones, ADD(of, emit_scalar_like(n, of, (double)d->room)), t);
-  return emit_gather(n, emit_concat(n, past, fresh, 2), from, 2);
+  MlirValue all = emit_concat(n, past, fresh, 2);
+  if (d->a.batch == 1) return emit_gather(n, all, from, 2);
+  int64_t heads[] = {d->a.batch, d->a.kv_heads, length};
+  from = emit_reshape(n, from, 3, (int64_t[]){d->a.batch, 1, length});
+  return emit_gather_batched(n, all, emit_expand(n, from, 3, heads), 2);
 }
 
 /* Columns that row r sees: up to its own, and no further back than the window. */
@@ -170,7 +184,7 @@ static MlirValue seen(import_node *n, const decoder *d) {
   MlirValue r = emit_reshape(n, emit_iota(n, WAFER_DTYPE_i64, rows), 2, (int64_t[]){rows, 1});
   MlirValue c = emit_reshape(n, emit_iota(n, WAFER_DTYPE_i64, columns), 2, (int64_t[]){1, columns});
   MlirValue past = d->past >= 0 ? emit_scalar_like(n, r, (double)d->past)
-                                : emit_cast(n, d->filled, WAFER_DTYPE_i64);
+                                : emit_cast(n, of_samples(n, d, 4), WAFER_DTYPE_i64);
   MlirValue back = SUB(ADD(r, past), c); /* how far back a column is */
   MlirValue allowed = emit_binary(n, WAFER_OP_less_equal, emit_scalar_like(n, back, 0), back);
   if (window < 0) return allowed;

@@ -81,14 +81,6 @@ void import_qlinear_concat(import_node *n) {
 
 /* ---- Pools: of the plane of a sample's channel, wherever the channels are ---- */
 
-static MlirValue channels_moved(import_node *n, MlirValue x, bool first) {
-  uint32_t rank = node_rank(n, x);
-  int64_t perm[WAFER_MAX_RANK] = {0};
-  for (uint32_t d = 1; d < rank; d++)
-    perm[d] = first ? (d == 1 ? rank - 1 : d - 1) : (d + 1 == rank ? 1 : d + 1);
-  return emit_transpose(n, x, rank, perm);
-}
-
 static MlirValue pooled(import_node *n, MlirValue x) {
   if (n->op->op == WAFER_OP_average_pool) return emit_pool(n, WAFER_OP_average_pool, x);
   return emit_reduce(n, WAFER_OP_reduce_mean, x, ((1u << node_rank(n, x)) - 1) & ~3u, true);
@@ -100,8 +92,8 @@ void import_qlinear_pool(import_node *n) {
   bool last = attr_int(n, "channels_last", 0) != 0;
   if (node_rank(n, x) < 3) node_bad(n, "the operand has %u dims, needs 3", node_rank(n, x));
   if (n->status != WAFER_OK) return;
-  MlirValue y = pooled(n, last ? channels_moved(n, x, true) : x);
-  n->outputs[0] = stored(n, last ? channels_moved(n, y, false) : y, 3, 0);
+  MlirValue y = pooled(n, last ? emit_channels_moved(n, x, true) : x);
+  n->outputs[0] = stored(n, last ? emit_channels_moved(n, y, false) : y, 3, 0);
 }
 
 void import_qlinear_reduce_mean(import_node *n) {

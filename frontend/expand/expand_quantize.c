@@ -151,9 +151,12 @@ void import_conv_integer(import_node *n) {
   n->outputs[0] = emit_conv(n, x, w, (MlirValue){NULL});
 }
 
-/* x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias */
+/* x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias; that of com.microsoft may have the
+ * channels of x and y last, those of w stay where they are. */
 void import_qlinear_conv(import_node *n) {
+  bool last = *n->op->domain && attr_int(n, "channels_last", 0);
   MlirValue x = emit_centered(n, node_input(n, 0), node_input(n, 2), false);
+  if (last) x = emit_channels_moved(n, x, true);
   MlirValue w = centered_weight(n, node_input(n, 3), node_input(n, 5));
   MlirValue sum = emit_cast(n, emit_conv(n, x, w, node_input(n, 8)), WAFER_DTYPE_f32);
   MlirValue scale = node_input(n, 4);
@@ -163,5 +166,6 @@ void import_qlinear_conv(import_node *n) {
   MlirValue own = emit_reshape(n, node_input(n, 1), 0, NULL);
   MlirValue result = emit_reshape(n, node_input(n, 6), 0, NULL);
   MlirValue zero = emit_reshape(n, node_input(n, 7), 0, NULL);
-  n->outputs[0] = emit_quantized(n, sum, DIV(result, MUL(own, scale)), zero, node_dtype(n, zero));
+  MlirValue all = emit_quantized(n, sum, DIV(result, MUL(own, scale)), zero, node_dtype(n, zero));
+  n->outputs[0] = last ? emit_channels_moved(n, all, false) : all;
 }

@@ -95,6 +95,14 @@ static void kernel_of_weight(import_node *n, window *w, MlirValue of) {
                (long long)w->kernel[i]);
 }
 
+MlirValue emit_channels_moved(import_node *n, MlirValue x, bool first) {
+  uint32_t rank = node_rank(n, x);
+  int64_t perm[WAFER_MAX_RANK] = {0};
+  for (uint32_t d = 1; d < rank; d++)
+    perm[d] = first ? (d == 1 ? rank - 1 : d - 1) : (d + 1 == rank ? 1 : d + 1);
+  return emit_transpose(n, x, rank, perm);
+}
+
 /* ---- Convolutions ---- */
 
 MlirValue emit_conv(import_node *n, MlirValue x, MlirValue weight, MlirValue bias) {
@@ -226,6 +234,12 @@ void import_pool(import_node *n) {
   n->outputs[0] = pool(n, n->op->op, x, &w);
   if (n->output_count > 1 && *n->node->output.at[1] && n->op->op == WAFER_OP_max_pool)
     pool_places(n, &w);
+}
+
+/* com.microsoft NhwcMaxPool */
+void import_pool_channels_last(import_node *n) {
+  MlirValue x = emit_channels_moved(n, node_input(n, 0), true);
+  n->outputs[0] = emit_channels_moved(n, emit_pool(n, n->op->op, x), false);
 }
 
 /* The padding at the end that makes ceil_mode's last window a whole one. */

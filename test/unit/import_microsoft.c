@@ -46,6 +46,21 @@ static const struct {
      "9; init l i32 1 = 1; init t i32 scalar = 2; " MS
      "GroupQueryAttention(num_heads=1,kv_num_heads=1) q k v c c l t -> a b y",
      "1x1x4x1: 2 6 8 9"},
+    /* samples of unlike lengths: each fills its own buffer, and sees no more than that */
+    {"init q f32 2x1x1 = 0 0; init k f32 2x1x1 = 1 1; init v f32 2x1x1 = 6 10; init c f32 2x1x4x1 "
+     "= 2 7 8 9 1 2 3 9; init l i32 2 = 1 3; init t i32 scalar = 4; " MS
+     "GroupQueryAttention(num_heads=1,kv_num_heads=1) q k v c c l t -> y",
+     "2x1x1: 4 4"},
+    {"init q f32 2x1x1 = 0 0; init k f32 2x1x1 = 1 1; init v f32 2x1x1 = 6 10; init c f32 2x1x4x1 "
+     "= 2 7 8 9 1 2 3 9; init l i32 2 = 1 3; init t i32 scalar = 4; " MS
+     "GroupQueryAttention(num_heads=1,kv_num_heads=1) q k v c c l t -> a b y",
+     "2x1x4x1: 2 6 8 9 1 2 3 10"},
+    {"init x u8 1x2x2x2 = 1 20 2 30 3 40 4 10; " MS "NhwcMaxPool(kernel_shape=[2,1]) x -> y",
+     "1x1x2x2: 3 40 4 30"},
+    {"init x u8 1x1x2x2 = 1 20 2 30; init s f32 scalar = 1; init z u8 scalar = 0; init w u8 "
+     "1x2x1x1 "
+     "= 2 1; " MS "QLinearConv(channels_last=1) x s z w s z s z -> y",
+     "1x1x2x1: 22 34"},
 };
 
 static void operators_fold_to_what_they_mean(void) {
