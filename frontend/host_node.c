@@ -179,10 +179,12 @@ static wafer_status add_attr(import_node *n, attr_list *l, const char *name) {
 
 static wafer_status read_attrs(import_node *n, wafer_step *step) {
   attr_list l = {.arena = n->im->ctx->arena};
-  l.at = WAFER_NEW(l.arena, wafer_host_attr, 2 * n->node->attribute.count + 2);
+  l.at = WAFER_NEW(l.arena, wafer_host_attr, 2 * n->node->attribute.count + 3);
   if (!l.at) return import_no_memory(n->im);
   for (size_t i = 0; i < n->node->attribute.count; i++)
     if (n->node->attribute.at[i].name) WAFER_TRY(add_attr(n, &l, n->node->attribute.at[i].name));
+  if (n->opset < 13 && (step->op == WAFER_HOST_Softmax || step->op == WAFER_HOST_LogSoftmax))
+    add_ints(&l, "flat", 1, &(int64_t){1}); /* the dims from the axis on are one */
   if (step->op == WAFER_HOST_core) add_text(&l, "op", wafer_op_get(n->op->op)->name);
   step->attrs = l.at;
   step->attr_count = l.count;
@@ -232,8 +234,10 @@ static bool is_alias(const import_node *n) {
 
 void import_host(import_node *n) {
   wafer_step step = {.kind = WAFER_STEP_host, .op = op_of(n)};
-  wafer_type types[8] = {0};
+  wafer_type *types = WAFER_NEW(n->im->ctx->arena, wafer_type, n->output_count + 1);
   number_list inputs = {0};
+  if (!types) n->status = import_no_memory(n->im);
+  if (n->status != WAFER_OK) return;
   if (is_alias(n)) {
     n->results[0] = *n->entries[0];
     return;

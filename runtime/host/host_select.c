@@ -33,7 +33,7 @@ wafer_status host_non_zero(host_site *site) {
   return WAFER_OK;
 }
 
-/* ---- ScatterElements ---- */
+/* ---- ScatterElements, ScatterND ---- */
 
 static double joined(char how, double a, double b) {
   switch (how) {
@@ -45,6 +45,18 @@ static double joined(char how, double a, double b) {
   }
 }
 
+/* The same of integers, which wrap around; `huge`: without a sign. */
+static int64_t joined_whole(char how, int64_t a, int64_t b, bool huge) {
+  bool less = huge ? (uint64_t)b < (uint64_t)a : b < a;
+  switch (how) {
+  case 'a': return (int64_t)((uint64_t)a + (uint64_t)b);
+  case 'u': return (int64_t)((uint64_t)a * (uint64_t)b);
+  case 'i': return less ? b : a;
+  case 'x': return less ? a : b;
+  default: return b;
+  }
+}
+
 /* `how`: a letter of add, mul, min, max, or n: the last update stays. */
 static void put_element(const wafer_view *y, int64_t at, const wafer_view *from, int64_t i,
                         char how) {
@@ -52,10 +64,15 @@ static void put_element(const wafer_view *y, int64_t at, const wafer_view *from,
   if (how == 'n')
     memcpy((char *)y->data + (size_t)at * bytes, (const char *)from->data + (size_t)i * bytes,
            bytes);
-  else
+  else if (wafer_dtype_is_float(y->dtype))
     wafer_element_set_f64(y->dtype, y->data, at,
                           joined(how, wafer_element_f64(y->dtype, y->data, at),
                                  wafer_element_f64(from->dtype, from->data, i)));
+  else
+    wafer_element_set_i64(y->dtype, y->data, at,
+                          joined_whole(how, wafer_element_i64(y->dtype, y->data, at),
+                                       wafer_element_i64(from->dtype, from->data, i),
+                                       y->dtype == WAFER_DTYPE_u64));
 }
 
 static wafer_status reduction_of(const host_site *site, char *how) {
@@ -98,6 +115,42 @@ wafer_status host_scatter_elements(host_site *site) {
       rest /= size;
     }
     put_element(&made->tensor, place, updates, i, how);
+  }
+  return host_give(site, 0, made);
+}
+
+/* The last dim of the indices names the first dims of x, an update is what is behind them. */
+wafer_status host_scatter_nd(host_site *site) {
+  const wafer_view *x, *index, *updates;
+  char how = 0;
+  WAFER_TRY(host_numbers(site, 0, &x));
+  WAFER_TRY(host_typed(site, 1, WAFER_DTYPE_i64, &index));
+  WAFER_TRY(host_typed(site, 2, x->dtype, &updates));
+  WAFER_TRY(reduction_of(site, &how));
+  uint32_t q = index->shape.rank, r = x->shape.rank;
+  int64_t depth = q ? index->shape.dims[q - 1] : 0, tuples = 1, inner = 1;
+  if (q < 1 || depth < 1 || depth > r || q - 1 + r - depth > WAFER_MAX_RANK)
+    return host_fail(site, "the indices do not fit the tensor");
+  wafer_shape shape = {.rank = q - 1 + r - (uint32_t)depth};
+  for (uint32_t d = 0; d + 1 < q; d++) tuples *= shape.dims[d] = index->shape.dims[d];
+  for (uint32_t d = (uint32_t)depth; d < r; d++)
+    inner *= shape.dims[q - 1 + d - (uint32_t)depth] = x->shape.dims[d];
+  if (!wafer_shape_equal(&shape, &updates->shape))
+    return host_fail(site, "the updates do not fit the indices");
+  wafer_item *made = wafer_item_copy(x);
+  if (!made) return host_no_memory(site);
+  for (int64_t i = 0; i < tuples; i++) {
+    int64_t place = 0;
+    for (int64_t k = 0; k < depth; k++) {
+      int64_t dim = x->shape.dims[k], at = ((const int64_t *)index->data)[i * depth + k];
+      if (at < -dim || at >= dim) {
+        wafer_item_release(made);
+        return host_fail(site, "index %" PRId64 " is out of range", at);
+      }
+      place = place * dim + (at < 0 ? at + dim : at);
+    }
+    for (int64_t k = 0; k < inner; k++)
+      put_element(&made->tensor, place * inner + k, updates, i * inner + k, how);
   }
   return host_give(site, 0, made);
 }

@@ -465,14 +465,6 @@ wafer_status host_reduce_prod(host_site *site) {
   return reduce(site, WAFER_OP_reduce_prod);
 }
 
-wafer_status host_softmax(host_site *site) {
-  const wafer_view *x;
-  uint32_t axis;
-  WAFER_TRY(host_tensor(site, 0, &x));
-  WAFER_TRY(host_axis(site, host_int(site, "axis", -1), x->shape.rank, &axis));
-  return plain(site, WAFER_OP_softmax, 1, (wafer_attr[]){HOST_INT(axis, axis)}, 1);
-}
-
 /* A core op without attributes, by its name. */
 wafer_status host_core(host_site *site) {
   wafer_op op = wafer_op_by_name(host_text(site, "op", ""));
