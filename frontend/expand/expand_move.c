@@ -288,8 +288,21 @@ static double pad_fill(import_node *n) {
   return n->opset < 11 ? attr_float(n, "value", 0) : node_float(n, 2, "constant_value", 0);
 }
 
+/* The op's fill is a double: an integer that none holds is taken off x before, as integers wrap
+ * around, and added again behind. Null: it is one. */
+static MlirValue large_fill(import_node *n, MlirValue x) {
+  wafer_view fill;
+  bool large = n->opset >= 11 && node_has_input(n, 2) &&
+               (node_dtype(n, x) == WAFER_DTYPE_i64 || node_dtype(n, x) == WAFER_DTYPE_u64) &&
+               node_dtype(n, node_input(n, 2)) == node_dtype(n, x);
+  if (!large || !node_constant(n, 2, "constant_value", &fill)) return (MlirValue){NULL};
+  int64_t value = wafer_element_i64(fill.dtype, fill.data, 0), most = INT64_C(1) << 53;
+  bool holds = value <= most && value >= (fill.dtype == WAFER_DTYPE_u64 ? 0 : -most);
+  return holds ? (MlirValue){NULL} : emit_reshape(n, node_input(n, 2), 0, NULL);
+}
+
 void import_pad(import_node *n) {
-  MlirValue x = node_input(n, 0);
+  MlirValue x = node_input(n, 0), large = large_fill(n, x);
   uint32_t rank = node_rank(n, x);
   int_list pads = n->opset < 2 ? attr_ints(n, "paddings") : attr_ints_moved(n, "pads", 11, 1);
   int_list axes = n->opset >= 18 && node_has_input(n, 3) ? node_ints(n, 3, "axes") : (int_list){0};
@@ -304,8 +317,10 @@ void import_pad(import_node *n) {
   }
   wafer_attr attrs[] = {INTS_ATTR(pads, 2 * rank, full),
                         TEXT_ATTR(mode, attr_text(n, "mode", "constant")),
-                        FLOAT_ATTR(fill, pad_fill(n))};
-  n->outputs[0] = emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+                        FLOAT_ATTR(fill, large.ptr ? 0 : pad_fill(n))};
+  if (large.ptr) x = SUB(x, large);
+  x = emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = large.ptr ? ADD(x, large) : x;
 }
 
 /* ---- Gather ---- */

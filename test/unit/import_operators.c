@@ -367,6 +367,10 @@ static const struct {
     {23, "init a f32 2 = 1 7; init s f32 1 = 5; RMSNormalization(epsilon=0.0) a s -> y", "2: 1 7"},
     {13, "init a f32 2 = 3 4; LpNormalization a -> y", "2: 0.6 0.8"},
     {13, "init a f32 1x1x1x1 = 2; LRN(size=1,alpha=1.0,beta=1.0) a -> y", "1x1x1x1: 0.4"},
+    {13,
+     "init x i64 2 = 5 9007199254740993; init p i64 2 = 1 0; init f i64 scalar = "
+     "9007199254740993; Pad x p f -> z; Equal z f -> y",
+     "3: 1 0 1"},
     /* A row that may look at nothing is zeros; the others are averages of what they may look at. */
     {23,
      "init q f32 1x1x3x1 = 0 0 0; init v f32 1x1x2x1 = 2 6; init m bool 3x2 = 1 1 0 0 0 1; "
