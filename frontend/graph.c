@@ -225,7 +225,10 @@ static wafer_status run_node(importer *im, scope *s, const onnx_node *node, size
     import_operator(&n);
   if (n.status == WAFER_OK && !in.unknown) check_outputs(&n);
   if (n.status == WAFER_OK && !in.unknown) node_unread(&n);
-  if (n.status == WAFER_UNSUPPORTED) im->unsupported++;
+  if (n.status == WAFER_UNSUPPORTED) {
+    im->unsupported++;
+    im->refused += !s->outer && !s->frame->function;
+  }
   if (n.status == WAFER_BAD_INPUT) training_hint(&n);
   if (n.status != WAFER_OK && n.status != WAFER_UNSUPPORTED) return n.status;
   bool known = n.status == WAFER_OK && !in.unknown;

@@ -165,10 +165,14 @@ static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph)
     WAFER_TRY(import_result(im, s, graph->output.at[i].name, &entries[i]));
   const wafer_options *o = im->ctx->options;
   if (im->unsupported && o && o->problem) return WAFER_UNSUPPORTED; /* its user counts them */
-  if (im->unsupported)
+  if (im->unsupported && im->unsupported == im->refused)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
                       "cannot compile %u of %zu nodes, listed above", im->unsupported,
                       graph->node.count);
+  if (im->unsupported)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
+                      "cannot compile the model for %u reason%s, listed above", im->unsupported,
+                      im->unsupported == 1 ? "" : "s");
   WAFER_TRY(training_check(im));
   return im->program.host ? finish_program(im, graph, entries) : finish_plain(im, graph, entries);
 }

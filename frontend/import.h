@@ -23,7 +23,8 @@ typedef struct importer {
   wafer_builder b;
   data_store store;
   const onnx_model *model;
-  uint32_t unsupported; /* nodes reported as such */
+  uint32_t unsupported; /* reported as such: nodes, and tensors */
+  uint32_t refused;     /* of these, nodes of the model's graph */
   program_state program;
   training_state training;
   assembly *fn; /* the function being imported */

@@ -309,6 +309,12 @@ static void everything_unsupported_is_listed(void) {
   for (size_t i = 0; i < WAFER_COUNT(wants); i++)
     CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, wants[i]));
   end(&s);
+  /* tensors are no nodes: it said 2 of 1 */
+  s = (session){0};
+  import_text(&s, 13, "init a c64 1 = 1; init b c64 1 = 1; Add a b -> y; out y");
+  CU_ASSERT_EQUAL(s.status, WAFER_UNSUPPORTED);
+  CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, "cannot compile the model for 2 reasons"));
+  end(&s);
 }
 
 static void remember_problem(void *self, const wafer_problem *problem) {

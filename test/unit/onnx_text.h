@@ -24,7 +24,7 @@ static inline int onnx_text_dtype(const char *name) {
   static const int codes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16};
   for (size_t i = 0; i < WAFER_COUNT(codes); i++)
     if (!strcmp(wafer_dtype_name(wafer_dtype_by_onnx(codes[i])), name)) return codes[i];
-  return !strcmp(name, "string") ? 8 : 0;
+  return !strcmp(name, "string") ? 8 : !strcmp(name, "c64") ? 14 : 0;
 }
 
 /* ValueInfoProto from name, element type, dims. */
