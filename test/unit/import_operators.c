@@ -5,6 +5,9 @@
 #include "import_session.h"
 
 /* What y is when every operand is a constant. */
+#define ML "ai.onnx.ml::"
+#define TWO "classlabels_ints=[7,9],"
+
 static const struct {
   int64_t opset;
   const char *graph, *want;
@@ -371,6 +374,15 @@ static const struct {
      "init x i64 2 = 5 9007199254740993; init p i64 2 = 1 0; init f i64 scalar = "
      "9007199254740993; Pad x p f -> z; Equal z f -> y",
      "3: 1 0 1"},
+    {13, "init x i64 1x2 = 3 5; " ML "Scaler(offset=[1.0],scale=[2.0]) x -> y", "1x2: 4 8"},
+    {13, "init x f32 2x2 = 3 -4 0 0; " ML "Normalizer(norm='L2') x -> y", "2x2: 0.6 -0.8 0 0"},
+    {13, "init x f32 1 = 3; " ML "LinearRegressor(coefficients=[2.0,3],targets=2) x -> y",
+     "1x2: 6 9"},
+    {13, "init x f32 1 = 1; " ML "LinearClassifier(" TWO "coefficients=[2.0,3]) x -> y s", "1: 9"},
+    {13,
+     "init x f32 1 = -3; " ML "LinearClassifier(" TWO "coefficients=[2.0],intercepts=[0.5]) x "
+     "-> l y",
+     "1x2: 6.5 -5.5"},
     /* A row that may look at nothing is zeros; the others are averages of what they may look at. */
     {23,
      "init q f32 1x1x3x1 = 0 0 0; init v f32 1x1x2x1 = 2 6; init m bool 3x2 = 1 1 0 0 0 1; "

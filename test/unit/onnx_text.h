@@ -7,7 +7,8 @@
  *   `@2x2` in place of `@` the indices have these dims
  * - `out y f32 4`: an output; type and dims may be left out
  * - `Concat(axis=1) a b -> y`: a node named after its first output; `-` stands for a left-out
- * input; attributes: k=3 int, k=0.5 float, k=[1,2] ints, k='text', k=['a','b'] texts
+ * input; attributes: k=3 int, k=0.5 float, k=[1,2] ints, k=[1.0,2] floats, k='text', k=['a','b']
+ * texts
  * - `note w KEY = TEXT`: metadata beside the value w, of the graph with `-` in place of w
  */
 #ifndef UNIT_ONNX_TEXT_H
@@ -118,6 +119,12 @@ static inline void onnx_text_attribute(protobuf *node, char *text) {
     for (char *n = strtok_r(value + 1, "',]", &rest); n; n = strtok_r(NULL, "',]", &rest))
       pb_data(attribute, 9, n, strlen(n));
     pb_int(attribute, 20, 8);
+  } else if (*value == '[' && strchr(value, '.')) {
+    for (char *n = strtok_r(value + 1, ",]", &rest); n; n = strtok_r(NULL, ",]", &rest)) {
+      pb_varint(attribute, 7 << 3 | 5);
+      pb_raw(attribute, &(float){strtof(n, NULL)}, 4);
+    }
+    pb_int(attribute, 20, 6);
   } else if (*value == '[') {
     for (char *n = strtok_r(value + 1, ",]", &rest); n; n = strtok_r(NULL, ",]", &rest))
       pb_int(attribute, 8, strtoll(n, NULL, 10));
@@ -236,6 +243,10 @@ static inline void onnx_text_model(protobuf *model, int64_t opset, const char *t
   pb_int(&parts[0], 2, opset);
   pb_message(model, 8, &parts[0]);
   pb_text(&parts[2], 1, "com.microsoft");
+  pb_int(&parts[2], 2, 1);
+  pb_message(model, 8, &parts[2]);
+  parts[2].count = 0;
+  pb_text(&parts[2], 1, "ai.onnx.ml");
   pb_int(&parts[2], 2, 1);
   pb_message(model, 8, &parts[2]);
   pb_text(&parts[1], 2, "text");
