@@ -120,6 +120,7 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
 
 static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
   const char *value;
+  a->has_tol = true;
   if (!strchr(text, '=')) return cli_parse_f64("run", "--tol", text, &a->tol);
   return cli_parse_pair("run", "--tol", text, arena, &a->own_names[a->own_count], &value) &&
          cli_parse_f64("run", "--tol", value, &a->own_tols[a->own_count++]);
@@ -223,6 +224,16 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
   }
 }
 
+/* What is allowed is said of a comparison, and in one way. */
+static wafer_status check_tols(const run_arguments *a) {
+  if (!a->expect && (a->has_tol || !a->by_largest))
+    return (wafer_status)cli_usage("run", "%s is of --expect DIR, which is missing",
+                                   a->has_tol ? "--tol" : "--rtol, as --atol,");
+  if (a->has_tol && !a->by_largest)
+    return (wafer_status)cli_usage("run", "--rtol and --atol take the place of --tol: give one");
+  return WAFER_OK;
+}
+
 static wafer_status check_fabric(const run_arguments *a) {
   const char *option = a->fault_count ? "--fault" : NULL;
   if (a->heat) option = "--heat";
@@ -264,6 +275,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   if (a->until_input && (!a->feed_input || strcmp(a->until_input, a->feed_input)))
     return (wafer_status)cli_usage("run", "--until names an input that --feed does not feed");
   a->plan = argv[optind];
+  WAFER_TRY(check_tols(a));
   return check_fabric(a);
 }
 
@@ -358,6 +370,7 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   wafer_view *outputs = WAFER_NEW(arena, wafer_view, f->output_count);
   run_trace *trace = NULL;
   if (!inputs || !outputs) return cli_no_memory();
+  WAFER_TRY(run_check_tols(a, plan));
   WAFER_TRY(run_inputs(a, plan, arena, inputs));
   if (a->trace) WAFER_TRY(run_trace_open(cli_diag(), plan, a->trace, a->trace_bytes, &trace));
   const wafer_watch watch = {.self = trace,

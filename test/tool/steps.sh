@@ -51,5 +51,17 @@ refuse 1 "train of 3 samples" sum.wplan --input x=x.npy --input s=s.npy --state 
 refuse 1 "'x' is a train of no samples" sum.wplan --input x=none.npy --input s=s.npy --state y=s
 refuse 1 "argmax" sum.wplan --input x=x.npy --input s=s.npy --feed x=max
 refuse 1 "does not feed" sum.wplan --input x=x.npy --input s=s.npy --until x=3
+# What goes from step to step has to be of the input's type: a float input took an index, and a file of state was written
+# that its input never takes.
+refuse 1 "no index is" next.wplan --input t=t.npy --input i=i.npy --feed 't=argmax(y)'
+refuse 1 "the output has elements of type f32, the input takes i64" next.wplan --input t=t.npy --input i=i.npy --state y=i
+refuse 1 "has nothing to write" sum.wplan --input x=more.npy --input s=s.npy --state-out none.safetensors
+[ ! -e none.safetensors ] || fail "a state of nothing was written"
+# Names that are no input or output, or twice one, changed nothing.
+refuse 1 "no input 's'" next.wplan --state-in state.safetensors
+refuse 1 "'s' is given twice: as s.npy and as more.npy" sum.wplan --input x=more.npy --input s=s.npy --input s=more.npy
+refuse 1 "there is no output 'z'" sum.wplan --input x=more.npy --input s=s.npy --expect end --tol z=1
+refuse 1 "of --expect DIR" sum.wplan --input x=more.npy --input s=s.npy --tol 1
+refuse 1 "take the place of --tol" sum.wplan --input x=more.npy --input s=s.npy --expect end --tol 1 --atol 1
 refuse 7 "cannot" sum.wplan --input x=more.npy --state-in nowhere.safetensors
 finish "steps: ok"

@@ -11,6 +11,7 @@ typedef struct run_arguments {
   const char **input_names, **input_paths;
   uint64_t threads, repeat, samples, seed;
   bool by_largest; /* compare by tol, else by rtol and atol */
+  bool has_tol;    /* it was said */
   double tol, rtol, atol;
   size_t own_count; /* outputs with a tol of their own */
   const char **own_names;
@@ -75,6 +76,8 @@ const wafer_weight *run_state_value(const run_arguments *a, const char *name);
 /* Writes outputs as DIR/<name>.npy, making DIR. */
 wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
                                const wafer_view *outputs);
+/* Whether the outputs that have a tol of their own are the plan's. */
+wafer_status run_check_tols(const run_arguments *a, const wafer_plan *plan);
 /* Compares with DIR/<name>.npy or DIR/out_<name>.npy; all outputs are compared before WAFER_DIFFER.
  */
 wafer_status run_compare(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,

@@ -5,6 +5,24 @@
 
 #include "run.h"
 
+wafer_status run_check_tols(const run_arguments *a, const wafer_plan *plan) {
+  const wafer_function *f = &plan->functions[0];
+  for (size_t i = 0; i < a->own_count; i++) {
+    bool known = false;
+    for (uint32_t j = 0; j < f->output_count; j++)
+      known |= !strcmp(a->own_names[i], plan->values[f->outputs[j]].name);
+    if (known) continue;
+    wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
+               "--tol %s=%g: there is no output '%s'", a->own_names[i], a->own_tols[i],
+               a->own_names[i]);
+    for (uint32_t j = 0; j < f->output_count; j++)
+      wafer_note(cli_diag(), wafer_at_file(a->plan), "output '%s'",
+                 plan->values[f->outputs[j]].name);
+    return WAFER_USAGE;
+  }
+  return WAFER_OK;
+}
+
 static wafer_status find_reference(const run_arguments *a, const char *output, char *path,
                                    size_t bytes) {
   char name[256];

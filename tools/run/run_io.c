@@ -61,19 +61,26 @@ static const char *path_of(const run_arguments *a, const char *name) {
   return NULL;
 }
 
-static wafer_status check_names(const run_arguments *a, const wafer_plan *plan) {
+static wafer_status check_name(const run_arguments *a, const wafer_plan *plan, const char *name) {
   const wafer_function *f = &plan->functions[0];
+  for (uint32_t i = 0; i < f->input_count; i++)
+    if (!strcmp(name, plan->values[f->inputs[i]].name)) return WAFER_OK;
+  wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "there is no input '%s'", name);
+  for (uint32_t i = 0; i < f->input_count; i++)
+    wafer_note(cli_diag(), wafer_at_file(a->plan), "input '%s'", plan->values[f->inputs[i]].name);
+  return WAFER_USAGE;
+}
+
+static wafer_status check_names(const run_arguments *a, const wafer_plan *plan) {
   for (size_t i = 0; i < a->input_count; i++) {
-    bool known = false;
-    for (uint32_t j = 0; j < f->input_count; j++)
-      known |= !strcmp(a->input_names[i], plan->values[f->inputs[j]].name);
-    if (known) continue;
-    wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "there is no input '%s'",
-               a->input_names[i]);
-    for (uint32_t j = 0; j < f->input_count; j++)
-      wafer_note(cli_diag(), wafer_at_file(a->plan), "input '%s'", plan->values[f->inputs[j]].name);
-    return WAFER_USAGE;
+    WAFER_TRY(check_name(a, plan, a->input_names[i]));
+    if (path_of(a, a->input_names[i]) != a->input_paths[i])
+      return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
+                        "--input '%s' is given twice: as %s and as %s", a->input_names[i],
+                        path_of(a, a->input_names[i]), a->input_paths[i]);
   }
+  for (size_t i = 0; a->state && i < wafer_weights_count(a->state); i++)
+    WAFER_TRY(check_name(a, plan, wafer_weights_at(a->state, i)->name));
   return WAFER_OK;
 }
 

@@ -37,15 +37,47 @@ static wafer_status find(const stepper *s, bool input, const char *name, uint32_
                     input ? "input" : "output", name);
 }
 
+static const wafer_value *value_of(const stepper *s, bool input, uint32_t port) {
+  return &s->plan->values[input ? s->f->inputs[port] : s->f->outputs[port]];
+}
+
+/* What goes from step to step has elements of one type; its shape may fit the next plan alone. */
+static wafer_status check_state(const stepper *s, size_t state) {
+  uint32_t from, to;
+  WAFER_TRY(find(s, false, s->a->state_outputs[state], &from));
+  WAFER_TRY(find(s, true, s->a->state_inputs[state], &to));
+  const wafer_value *out = value_of(s, false, from), *in = value_of(s, true, to);
+  bool known = out->type.dtype && in->type.dtype;
+  if (!known || out->type.dtype == in->type.dtype) return WAFER_OK;
+  return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_USAGE,
+                    "--state %s=%s: the output has elements of type %s, the input takes %s",
+                    out->name, in->name, wafer_dtype_name(out->type.dtype),
+                    wafer_dtype_name(in->type.dtype));
+}
+
+/* An index is a number, and of a number. `in`, `out`: of which elements; none: not known yet. */
+static wafer_status check_feed(const stepper *s, wafer_dtype in, wafer_dtype out) {
+  bool takes =
+      !in || (in < WAFER_DTYPE_string && in != WAFER_DTYPE_bool && !wafer_dtype_is_float(in));
+  bool gives = !out || out < WAFER_DTYPE_string;
+  if (takes && gives) return WAFER_OK;
+  return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_USAGE,
+                    "--feed %s=argmax(%s): the %s has elements of type %s, which %s",
+                    s->a->feed_input, s->a->feed_output, takes ? "output" : "input",
+                    wafer_dtype_name(takes ? out : in),
+                    takes ? "have no largest" : "no index is: integers are wanted");
+}
+
 static wafer_status check_names(const stepper *s) {
-  uint32_t ignored;
-  for (size_t i = 0; i < s->a->state_count; i++) {
-    WAFER_TRY(find(s, false, s->a->state_outputs[i], &ignored));
-    WAFER_TRY(find(s, true, s->a->state_inputs[i], &ignored));
-  }
-  if (s->a->feed_input) WAFER_TRY(find(s, true, s->a->feed_input, &ignored));
-  if (s->a->feed_output) WAFER_TRY(find(s, false, s->a->feed_output, &ignored));
-  return WAFER_OK;
+  uint32_t in, out;
+  for (size_t i = 0; i < s->a->state_count; i++) WAFER_TRY(check_state(s, i));
+  if (s->a->state_out && !s->a->state_count && !s->a->feed_input)
+    return (wafer_status)cli_usage("run", "--state-out has nothing to write: say what goes on with "
+                                          "--state OUT=IN or --feed");
+  if (!s->a->feed_input) return WAFER_OK;
+  WAFER_TRY(find(s, true, s->a->feed_input, &in));
+  WAFER_TRY(find(s, false, s->a->feed_output, &out));
+  return check_feed(s, value_of(s, true, in)->type.dtype, value_of(s, false, out)->type.dtype);
 }
 
 static wafer_status read_then(const stepper *s) {
@@ -141,7 +173,16 @@ static wafer_status feed(stepper *s, const wafer_view *inputs, const wafer_view 
   if (!wafer_shape_elements(&outputs[from].shape, &count) || !count)
     return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_BAD_INPUT,
                       "output '%s' has no elements to feed", s->a->feed_output);
+  WAFER_TRY(check_feed(s, inputs[to].dtype, outputs[from].dtype));
   int64_t token = largest(&outputs[from]);
+  double least, most;
+  wafer_dtype_range(inputs[to].dtype, &least, &most);
+  if ((double)token > most)
+    return wafer_fail(cli_diag(), wafer_at_file(s->a->plan), WAFER_BAD_INPUT,
+                      "--feed: input '%s' of type %s takes numbers up to %.0f, the largest element "
+                      "of '%s' is at %lld",
+                      s->a->feed_input, wafer_dtype_name(inputs[to].dtype), most, s->a->feed_output,
+                      (long long)token);
   wafer_item *item = wafer_item_new(inputs[to].dtype, &inputs[to].shape);
   if (!item) return cli_no_memory();
   (void)wafer_shape_elements(&inputs[to].shape, &count);
