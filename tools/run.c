@@ -316,22 +316,24 @@ static void print_stats(const run_arguments *a, const wafer_plan *plan, const wa
 /* Everything after the first run: repeats, files, comparison, report. A difference is reported
  * last, when outputs and report are written. */
 static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
-                            wafer_session *session, const wafer_view *inputs, wafer_view *outputs) {
+                            wafer_session *session, run_totals *totals, const wafer_view *inputs,
+                            wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
   run_difference *differences = WAFER_NEW(arena, run_difference, f->output_count);
   double *ms = WAFER_NEW(arena, double, a->repeat);
   if (!differences || !ms) return cli_no_memory();
   WAFER_TRY(repeat(a, session, f, inputs, outputs, ms));
-  wafer_run_stats stats = wafer_session_stats(session);
-  print_stats(a, plan, &stats, ms);
+  if (!totals->steps) totals->stats = wafer_session_stats(session);
+  const wafer_run_stats *stats = &totals->stats;
+  print_stats(a, plan, stats, ms);
   if (a->output) WAFER_TRY(run_write_outputs(a, plan, outputs));
   wafer_status compared = WAFER_OK;
   if (a->expect) compared = run_compare(a, plan, arena, outputs, differences);
   if (compared != WAFER_OK && compared != WAFER_DIFFER) return compared;
-  if (a->heat) WAFER_TRY(run_heat(cli_diag(), plan, &stats, a->heat));
+  if (a->heat) WAFER_TRY(run_heat(cli_diag(), plan, stats, a->heat));
   if (a->report)
     WAFER_TRY(
-        cli_write_json(a->report, run_report_json(a, plan, &stats, ms, a->repeat, differences)));
+        cli_write_json(a->report, run_report_json(a, plan, totals, ms, a->repeat, differences)));
   return compared;
 }
 
@@ -351,14 +353,16 @@ static wafer_status run_session(const run_arguments *a, const wafer_plan *plan, 
   wafer_status damaged = WAFER_OK;
   if (a->fault_count) WAFER_TRY(run_sound(a, plan, arena, inputs, &sound));
   WAFER_TRY(wafer_session_create(plan, &options, &session));
-  wafer_status status = run_has_steps(a) ? run_steps(a, plan, arena, session, inputs, outputs)
-                                         : wafer_session_run(session, inputs, f->input_count,
-                                                             outputs, f->output_count);
+  run_totals totals = {0};
+  wafer_status status =
+      run_has_steps(a)
+          ? run_steps(a, plan, arena, session, inputs, outputs, &totals)
+          : wafer_session_run(session, inputs, f->input_count, outputs, f->output_count);
   if (status == WAFER_OK && sound) {
     wafer_run_stats stats = wafer_session_stats(session);
     damaged = run_faults(a, plan, &stats, sound, outputs);
   }
-  if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
+  if (status == WAFER_OK) status = deliver(a, plan, arena, session, &totals, inputs, outputs);
   if (status == WAFER_OK) status = damaged;
   wafer_session_destroy(session);
   return status;

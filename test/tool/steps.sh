@@ -44,6 +44,17 @@ mkdir want end && mv want.npy want/y.npy && mv end.npy end/y.npy
 said=$("$wafer" run next.wplan --input t=t.npy --input i=i.npy --steps 9 --feed 'i=argmax(y)' --until i=0 | grep '^i:')
 [ "$said" = "i: 1 2 0" ] || fail "fed '$said'"
 
+# The report is of all steps: it told of the last one alone, beside a total that was printed.
+"$wafer" run sum.wplan -q --input x=x.npy --input s=s.npy --state y=s --report all.json || fail "the report of steps"
+python3 - all.json <<'P' || fail "the report is not of all steps: $(head -c 600 all.json)"
+import json, sys
+r = json.load(open(sys.argv[1]))
+each = r['step_cycles']
+assert r['steps'] == r['samples'] == len(each) == 3 and r['total_cycles'] == sum(each) == 3 * r['latency_cycles']
+assert r['interval_cycles'] == r['latency_cycles'] and len(set(each)) == 1
+assert all(k['busy_cycles'] == 3 * k['cycles'] for k in r['kernels'])
+P
+
 refuse() { code=$1 words=$2; shift 2; gives "$code" "$words" "$wafer" run "$@"; }
 refuse 1 "there is no output 'z'" sum.wplan --input x=x.npy --input s=s.npy --state z=s
 refuse 1 "there is no input 'z'" sum.wplan --input x=x.npy --input s=s.npy --state y=z

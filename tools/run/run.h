@@ -53,11 +53,24 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
 /* Whether what is written is none of what is read, but for a state that is carried on, and can be
  * written. */
 wafer_status run_check_files(const char *command, const run_arguments *a, wafer_arena *arena);
+/* What all steps have taken; of a run that has none, what the session says of it. */
+typedef struct run_totals {
+  const wafer_plan *plan;
+  wafer_run_stats stats;
+  uint64_t steps;        /* 0: it has none */
+  uint64_t *step_cycles; /* of each */
+  uint64_t *kernel_busy, *phase_cycles;
+  wafer_load *kernel_load, *phase_load;
+} run_totals;
+wafer_status run_totals_begin(const wafer_plan *plan, wafer_arena *arena, uint64_t steps,
+                              run_totals *out);
+void run_totals_add(run_totals *totals, const wafer_run_stats *step);
 /* Whether the arguments ask for steps, and one run as a sequence of them: `outputs` are stacked
  * along a new first dim where every step gives one shape, else those of the last step. */
 bool run_has_steps(const run_arguments *a);
 wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
-                       wafer_session *session, const wafer_view *inputs, wafer_view *outputs);
+                       wafer_session *session, const wafer_view *inputs, wafer_view *outputs,
+                       run_totals *totals);
 /* Adds a fault to `faults`, which has room; `command` is for the message. */
 bool run_parse_fault(const char *command, run_arguments *a, const char *text);
 /* Of sorted times, one at least. */
@@ -85,7 +98,7 @@ wafer_status run_compare(const run_arguments *a, const wafer_plan *plan, wafer_a
 /* The name with characters outside A-Za-z0-9._- as '_', in `buffer`. */
 void run_file_name(const char *name, char *buffer, size_t bytes);
 /* The JSON report, malloc'ed. `ms` are the sorted times of the repeats. */
-char *run_report_json(const run_arguments *a, const wafer_plan *plan, const wafer_run_stats *stats,
+char *run_report_json(const run_arguments *a, const wafer_plan *plan, const run_totals *totals,
                       const double *ms, size_t ms_count, const run_difference *differences);
 
 #endif

@@ -26,20 +26,23 @@ static void add_load(cJSON *to, const wafer_load *load, double cores, double cyc
 }
 
 /* Cycles in which a kernel's cores of one stripe are at work: in streaming a round of bands and
- * stripes that is not full is filled up, with what is no sample. */
-static double busy_of(const wafer_plan *plan, const wafer_run_stats *stats, uint32_t kernel) {
+ * stripes that is not full, as that of a step is, is filled up, with what is no sample. */
+static double busy_of(const wafer_plan *plan, const run_totals *totals, uint32_t kernel) {
+  const wafer_run_stats *stats = &totals->stats;
   uint64_t copies = (uint64_t)wafer_machine_bands(plan->machine) * plan->stripes;
   uint64_t filled = (stats->samples + copies - 1) / copies * copies;
+  if (totals->steps) filled = totals->steps * copies;
   return (double)stats->kernel_busy[kernel] * (double)filled /
          (double)(stats->samples ? stats->samples : 1);
 }
 
-static void add_kernels(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
+static void add_kernels(cJSON *root, const wafer_plan *plan, const run_totals *totals) {
+  const wafer_run_stats *stats = &totals->stats;
   cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
   bool pipelined = plan->mode == WAFER_MODE_pipelined; /* cores have their kernel all the time */
   for (uint32_t i = 0; stats->kernel_busy && i < plan->kernel_count; i++) {
     const wafer_kernel *kernel = &plan->kernels[i];
-    double cycles = pipelined ? (double)stats->total_cycles : busy_of(plan, stats, i);
+    double cycles = pipelined ? (double)stats->total_cycles : busy_of(plan, totals, i);
     cJSON *k = cJSON_CreateObject();
     cJSON_AddItemToArray(kernels, k);
     cJSON_AddStringToObject(k, "name", kernel->name);
@@ -54,7 +57,17 @@ static double usable_cores(const wafer_machine *m) {
   return (double)wafer_rect_area(m->usable) - m->dead_count;
 }
 
-static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
+/* Of steps one after the other: how many, and what each took. */
+static void add_steps(cJSON *root, const run_totals *totals) {
+  if (!totals->steps) return;
+  cJSON_AddNumberToObject(root, "steps", (double)totals->steps);
+  cJSON *list = cJSON_AddArrayToObject(root, "step_cycles");
+  for (uint64_t i = 0; i < totals->steps; i++)
+    cJSON_AddItemToArray(list, cJSON_CreateNumber((double)totals->step_cycles[i]));
+}
+
+static void add_cycles(cJSON *root, const wafer_plan *plan, const run_totals *totals) {
+  const wafer_run_stats *stats = &totals->stats;
   double cores = usable_cores(wafer_machine_whole(plan->machine));
   cJSON_AddNumberToObject(root, "latency_cycles", (double)stats->latency_cycles);
   cJSON_AddNumberToObject(root, "interval_cycles", (double)stats->interval_cycles);
@@ -62,7 +75,7 @@ static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stat
   double interval = stats->interval_cycles ? (double)stats->interval_cycles : 1;
   cJSON_AddNumberToObject(root, "samples_per_s", (double)plan->machine->clock_hz / interval);
   if (stats->kernel_load) add_load(root, &stats->all, cores, (double)stats->total_cycles);
-  add_kernels(root, plan, stats);
+  add_kernels(root, plan, totals);
   cJSON *phases = cJSON_AddArrayToObject(root, "phases");
   for (uint32_t i = 0; stats->phase_cycles && i < plan->phase_count; i++) {
     cJSON *p = cJSON_CreateObject();
@@ -89,8 +102,9 @@ static void add_differences(cJSON *root, const wafer_plan *plan,
   }
 }
 
-char *run_report_json(const run_arguments *a, const wafer_plan *plan, const wafer_run_stats *stats,
+char *run_report_json(const run_arguments *a, const wafer_plan *plan, const run_totals *totals,
                       const double *ms, size_t ms_count, const run_difference *differences) {
+  const wafer_run_stats *stats = &totals->stats;
   cJSON *root = cJSON_CreateObject();
   if (!root) return NULL;
   cJSON_AddStringToObject(root, "schema", "wafer-report-1");
@@ -106,7 +120,8 @@ char *run_report_json(const run_arguments *a, const wafer_plan *plan, const wafe
   cJSON_AddNumberToObject(root, "samples", (double)stats->samples);
   cJSON_AddNumberToObject(root, "session_bytes", (double)stats->peak_bytes);
   add_times(root, ms, ms_count);
-  add_cycles(root, plan, stats);
+  add_cycles(root, plan, totals);
+  add_steps(root, totals);
   if (a->expect) add_differences(root, plan, differences);
   char *text = cJSON_Print(root);
   cJSON_Delete(root);

@@ -254,23 +254,26 @@ static wafer_status save_state(const stepper *s) {
 /* ---- Steps ---- */
 
 static wafer_status run_all(stepper *s, wafer_session *session, const wafer_view *given,
-                            wafer_view *outputs) {
+                            wafer_view *outputs, run_totals *totals) {
   wafer_view *inputs = WAFER_NEW(s->arena, wafer_view, s->f->input_count);
-  uint64_t step = 0, cycles = 0;
+  uint64_t step = 0;
   bool done = false;
   if (!inputs) return cli_no_memory();
+  WAFER_TRY(run_totals_begin(s->plan, s->arena, s->steps, totals));
   if (s->a->feed_input && !s->a->quiet) printf("%s:", s->a->feed_input);
   for (; step < s->steps && !done; step++) {
     enter(s, given, step, inputs);
     WAFER_TRY(wafer_session_run(session, inputs, s->f->input_count, outputs, s->f->output_count));
-    cycles += wafer_session_stats(session).total_cycles;
+    wafer_run_stats stats = wafer_session_stats(session);
+    run_totals_add(totals, &stats);
     WAFER_TRY(collect(s, step, outputs));
     WAFER_TRY(feed(s, inputs, outputs, &done));
     WAFER_TRY(hand_on(s, outputs));
   }
   if (s->a->feed_input && !s->a->quiet) printf("\n");
   if (!s->a->quiet)
-    printf("%llu steps, %llu cycles\n", (unsigned long long)step, (unsigned long long)cycles);
+    printf("%llu steps, %llu cycles\n", (unsigned long long)step,
+           (unsigned long long)totals->stats.total_cycles);
   WAFER_TRY(save_state(s));
   return deliver(s, step, outputs);
 }
@@ -288,13 +291,14 @@ static bool allocate(stepper *s) {
 }
 
 wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
-                       wafer_session *session, const wafer_view *inputs, wafer_view *outputs) {
+                       wafer_session *session, const wafer_view *inputs, wafer_view *outputs,
+                       run_totals *totals) {
   stepper s = {.a = a, .plan = plan, .f = &plan->functions[0], .arena = arena};
   if (!allocate(&s)) return cli_no_memory();
   wafer_status status = check_names(&s);
   if (status == WAFER_OK) status = read_then(&s);
   if (status == WAFER_OK) status = count_steps(&s, inputs);
-  if (status == WAFER_OK) status = run_all(&s, session, inputs, outputs);
+  if (status == WAFER_OK) status = run_all(&s, session, inputs, outputs, totals);
   for (uint32_t i = 0; i < s.f->input_count; i++) wafer_item_release(s.held[i]);
   for (uint32_t i = 0; i < s.f->output_count; i++) {
     wafer_item_release(s.last[i]);
