@@ -219,7 +219,7 @@ wafer_status link_program(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_
   }
   l.plan->function_count = l.program->function_count;
   WAFER_TRY(lower_text(ctx, ir, l.plan));
-  WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
+  WAFER_TRY(lower_check(ctx, ir->file, l.plan, l.phases));
   WAFER_TRY(measure(&l));
   *out = l.plan;
   return WAFER_OK;

@@ -190,9 +190,21 @@ static wafer_status measure(lowering *l) {
   WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, train, &timeline));
   cost->latency_cycles = timeline.latency_cycles;
   cost->interval_cycles = timeline.interval_cycles;
-  for (uint32_t p = 0; p < plan->phase_count; p++)
-    if (plan->phases[p].peak_core_bytes > cost->peak_core_bytes)
-      cost->peak_core_bytes = plan->phases[p].peak_core_bytes;
+  return WAFER_OK;
+}
+
+wafer_status lower_check(const wafer_ctx *ctx, const char *file, wafer_plan *plan,
+                         wafer_phase *phases) {
+  wafer_mode_cost *cost = plan->mode == WAFER_MODE_pipelined ? &plan->pipelined : &plan->streaming;
+  uint64_t *peaks = WAFER_NEW(ctx->arena, uint64_t, plan->phase_count);
+  if (!peaks)
+    return wafer_fail(ctx->diag, wafer_at_file(file), WAFER_NO_MEMORY, "no memory for the plan");
+  WAFER_TRY(wafer_plan_check_peaks(ctx->diag, file, plan, peaks));
+  cost->peak_core_bytes = 0;
+  for (uint32_t p = 0; p < plan->phase_count; p++) {
+    phases[p].peak_core_bytes = peaks[p];
+    if (peaks[p] > cost->peak_core_bytes) cost->peak_core_bytes = peaks[p];
+  }
   return WAFER_OK;
 }
 
@@ -252,7 +264,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
                                &with.machine));
   WAFER_TRY(lower(&l));
   WAFER_TRY(lower_text(ctx, ir, l.plan));
-  WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
+  WAFER_TRY(lower_check(ctx, ir->file, l.plan, l.phases));
   WAFER_TRY(launch_plan(ctx, l.plan, ctx->options ? ctx->options->programs : WAFER_PROGRAMS_auto));
   WAFER_TRY(measure(&l));
   *out = l.plan;

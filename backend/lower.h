@@ -23,9 +23,8 @@ wafer_status lower_keep(const lowering *l, const char **text);
 wafer_status lower_memory(const lowering *l, wafer_kernel *kernel);
 /* What limits each kernel; needs the streams. */
 wafer_status lower_bounds(const lowering *l);
-/* Actions, frees and peak bytes of every phase; needs kernels and streams. */
+/* Actions and frees of every phase; needs kernels and streams. */
 wafer_status lower_phases(lowering *l);
-
 /* What a training plan says to its driver; needs values, weights and the function. */
 wafer_status lower_training(lowering *l);
 
@@ -33,6 +32,10 @@ wafer_status lower_training(lowering *l);
 wafer_status lower_text(const wafer_ctx *ctx, const wafer_ir *ir, wafer_plan *plan);
 /* The plan of one module, which nothing has checked yet. */
 wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
+/* wafer_plan_check of a whole plan, whose phases get what they have on a core at most; so does the
+ * cost of its mode. */
+wafer_status lower_check(const wafer_ctx *ctx, const char *file, wafer_plan *plan,
+                         wafer_phase *phases);
 /* Of a model of several pieces. */
 wafer_status link_program(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 

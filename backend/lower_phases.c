@@ -1,5 +1,4 @@
-/* Phases: what runs in each, what it frees, the most bytes on one of its cores; and what bounds a
- * kernel. */
+/* Phases: what runs in each, what it frees; and what bounds a kernel. */
 #include "lower.h"
 
 /* ---- Bounds ---- */
@@ -81,100 +80,6 @@ static uint32_t next_phase(const lowering *l, uint32_t action) {
   return action;
 }
 
-/* ---- Bytes ---- */
-
-/* A copy of a value on the wafer, while it lives. */
-typedef struct live_copy {
-  uint32_t value;
-  wafer_holding at;
-  uint64_t bytes; /* per core, all samples */
-} live_copy;
-
-typedef struct live_set {
-  uint32_t count;
-  live_copy *at; /* room for every stream and output of the plan */
-} live_set;
-
-static bool is_live(const live_set *live, uint32_t value, const wafer_holding *at) {
-  for (uint32_t i = 0; i < live->count; i++)
-    if (live->at[i].value == value && wafer_holding_equal(&live->at[i].at, at)) return true;
-  return false;
-}
-
-static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
-                          const wafer_holding *at) {
-  if (at->where != WAFER_AT_wafer || is_live(live, value, at)) return;
-  uint64_t samples = l->values[value].weight == WAFER_NONE ? wafer_plan_resident(l->plan) : 1;
-  uint64_t bytes = wafer_plan_held_bytes(l->plan, value, at);
-  live->at[live->count++] = (live_copy){value, *at, bytes * samples};
-}
-
-/* Whether the kernel's own bytes count the copy. */
-static bool is_own(const wafer_kernel *k, const live_copy *copy) {
-  wafer_holding at = {.where = WAFER_AT_wafer, .rect = k->rect};
-  for (uint32_t i = 0; i < k->body.input_count; i++) {
-    if (k->inputs[i] != copy->value) continue;
-    at.layout = wafer_kernel_input_layout(&k->body, &k->split, i);
-    if (wafer_holding_equal(&at, &copy->at)) return true;
-  }
-  for (uint32_t i = 0; i < k->body.output_count; i++) {
-    if (k->outputs[i] != copy->value) continue;
-    at.layout = wafer_kernel_output_layout(&k->body, &k->split, i);
-    if (wafer_holding_equal(&at, &copy->at)) return true;
-  }
-  return false;
-}
-
-/* Most bytes on a core of the kernel: its own and every other copy that lies on some of its cores.
- */
-static uint64_t bytes_on(const wafer_kernel *k, const live_set *live) {
-  uint64_t bytes = wafer_cost_bytes(&k->cost);
-  for (uint32_t i = 0; i < live->count; i++)
-    if (wafer_rect_overlaps(k->rect, live->at[i].at.rect) && !is_own(k, &live->at[i]))
-      bytes += live->at[i].bytes;
-  return bytes;
-}
-
-static void end_lives(live_set *live, const wafer_phase *phase) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < live->count; i++) {
-    bool freed = false;
-    for (uint32_t f = 0; f < phase->free_count && !freed; f++)
-      freed = phase->frees[f] == live->at[i].value;
-    if (!freed) live->at[kept++] = live->at[i];
-  }
-  live->count = kept;
-}
-
-/* In a pipeline kernels lie apart and nothing outlives the only phase: each counts for itself. */
-static wafer_status find_peaks(const lowering *l) {
-  uint32_t room = l->graph.stream_count;
-  for (uint32_t k = 0; k < l->graph.kernel_count; k++) room += l->kernels[k].body.output_count;
-  live_set live = {.at = WAFER_NEW(l->ctx->arena, live_copy, room)};
-  if (!live.at) return lower_no_memory(l);
-  bool alone = l->plan->phase_count == 1;
-  for (uint32_t p = 0; p < l->plan->phase_count; p++) {
-    wafer_phase *phase = &l->phases[p];
-    for (uint32_t a = 0; a < phase->action_count; a++) {
-      uint32_t index = phase->actions[a].index;
-      const wafer_kernel *k = &l->kernels[index];
-      if (phase->actions[a].kind == WAFER_ACTION_stream) {
-        if (!alone && !wafer_stream_passes(l->plan, &l->streams[index]))
-          bring_to_life(l, &live, l->streams[index].value, &l->streams[index].to);
-        continue;
-      }
-      for (uint32_t i = 0; i < k->body.output_count && !alone; i++) {
-        wafer_holding at = {WAFER_AT_wafer, k->rect,
-                            wafer_kernel_output_layout(&k->body, &k->split, i)};
-        bring_to_life(l, &live, k->outputs[i], &at);
-      }
-      raise(&phase->peak_core_bytes, bytes_on(k, &live));
-    }
-    end_lives(&live, phase);
-  }
-  return WAFER_OK;
-}
-
 wafer_status lower_phases(lowering *l) {
   uint32_t count = 0;
   for (uint32_t a = 0; a < l->graph.action_count; a++)
@@ -194,5 +99,5 @@ wafer_status lower_phases(lowering *l) {
   }
   l->plan->phase_count = count;
   l->plan->phases = l->phases;
-  return find_peaks(l);
+  return WAFER_OK;
 }

@@ -155,7 +155,8 @@ typedef struct wafer_phase {
   const wafer_action *actions; /* in an order in which every holding is made before it is used */
   uint32_t free_count;
   const uint32_t *frees;    /* values whose wafer holdings end with the phase */
-  uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held */
+  uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held,
+                               weights of later phases that have come ahead among it */
 } wafer_phase;
 
 /* The first action behind `action` that does not run with it. */
@@ -382,6 +383,10 @@ wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *p
  * ops' shape rules as far as memory safety needs). BAD_INPUT for structure, NO_FIT for bytes, TRAP
  * for holdings. `file` is for messages. */
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
+/* The same of a plan whose phases do not say yet what they have on a core at most: that, per phase.
+ */
+wafer_status wafer_plan_check_peaks(const wafer_diag *diag, const char *file,
+                                    const wafer_plan *plan, uint64_t *peaks);
 
 /* What the cores of a kernel execute at fabric fidelity, in the arena: the program of its launch,
  * or, where others run with it, the part that lies on the kernel's rectangle. UNSUPPORTED: the

@@ -196,7 +196,13 @@ static wafer_status check_all(plan_check *c) {
 }
 
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan) {
-  plan_check c = {.diag = diag, .file = file, .plan = plan, .arena = wafer_arena_create()};
+  return wafer_plan_check_peaks(diag, file, plan, NULL);
+}
+
+wafer_status wafer_plan_check_peaks(const wafer_diag *diag, const char *file,
+                                    const wafer_plan *plan, uint64_t *peaks) {
+  plan_check c = {
+      .diag = diag, .file = file, .plan = plan, .arena = wafer_arena_create(), .peaks = peaks};
   wafer_status status = c.arena ? check_all(&c) : plan_check_no_memory(&c);
   wafer_arena_destroy(c.arena);
   return status;

@@ -13,6 +13,7 @@ typedef struct plan_check {
   const wafer_plan *plan;
   wafer_arena *arena; /* dies with the check */
   uint8_t *side;      /* per router, while colours are checked */
+  uint64_t *peaks;    /* per phase, found where they are wanted; NULL: the plan's own are checked */
 } plan_check;
 
 wafer_loc plan_check_at(const plan_check *c, const wafer_kernel *kernel);

@@ -232,6 +232,7 @@ static wafer_status lay_over(follower *f, uint32_t phase) {
   wafer_core_at at;
   if (!plan_check_heaviest(f->c->arena, count, rects, &most, &at))
     return plan_check_no_memory(f->c);
+  if (f->c->peaks) f->c->peaks[phase] = most;
   return most <= wafer_machine_core_budget(plan->machine) ? WAFER_OK : too_full(f, phase, at, most);
 }
 
@@ -244,6 +245,7 @@ static wafer_status weigh(follower *f, uint32_t phase) {
     uint64_t bytes = wafer_cost_bytes(&plan->kernels[p->actions[a].index].cost);
     if (bytes > largest) largest = bytes;
   }
+  if (f->c->peaks) return lay_over(f, phase);
   if (p->peak_core_bytes < largest)
     return wafer_fail(f->c->diag, wafer_at_file(f->c->file), WAFER_BAD_INPUT,
                       "phase '%s' says at most %" PRIu64

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "caught.h"
-#include "scratch.h"
+#include "compiled.h"
 #include "wafer/ir.h"
 
 static const char program[] =
@@ -128,6 +128,61 @@ static void streaming(void) {
   teardown(&f);
 }
 
+/* Small layers, whose weights leave MemoryX several phases ahead. */
+static void add_layers(char *text, size_t room, uint32_t layers) {
+  size_t used = (size_t)snprintf(text, room, "in x f32 8x8");
+  for (uint32_t i = 0; i < layers; i++) {
+    used += (size_t)snprintf(text + used, room - used, "; init w%u f32 8x8 =", i);
+    for (uint32_t e = 0; e < 64; e++)
+      used += (size_t)snprintf(text + used, room - used, " 0.%u", (e + i) % 7);
+    used += (size_t)snprintf(text + used, room - used, "; MatMul %c w%u -> %c", (int)('x' - i), i,
+                             (int)('w' - i));
+  }
+  snprintf(text + used, room - used, "; out %c", (int)('x' - layers));
+}
+
+/* Bytes of a core that the weights of a phase take. */
+static uint64_t weights_of(const wafer_plan *plan, uint32_t phase) {
+  uint64_t bytes = 0;
+  for (uint32_t a = 0; a < plan->phases[phase].action_count; a++) {
+    const wafer_action *action = &plan->phases[phase].actions[a];
+    const wafer_stream *s = &plan->streams[action->index];
+    if (action->kind == WAFER_ACTION_stream && s->from.where == WAFER_AT_memoryx)
+      bytes += wafer_plan_held_bytes(plan, s->value, &s->to);
+  }
+  return bytes;
+}
+
+/* What lies on a core for phases to come is on it: peaks left it out, and were less than what the
+ * plan's own check adds up. In streaming all kernels have the wafer's corner. */
+static void peaks_count_what_came_ahead(void) {
+  static char text[16384];
+  const wafer_options options = {.mode = WAFER_MODE_streaming};
+  compiled m;
+  uint64_t ahead = 0, most = 0, loads = 0;
+  add_layers(text, sizeof text, 6);
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, text), WAFER_OK);
+  const wafer_plan *plan = m.plan;
+  for (uint32_t s = 0; s < plan->functions[0].step_count; s++) {
+    const wafer_step *step = &plan->functions[0].steps[s];
+    const wafer_phase *phase = &plan->phases[step->phase];
+    if (step->kind == WAFER_STEP_load) {
+      ahead += weights_of(plan, step->phase);
+      loads |= 1u << step->phase;
+      continue;
+    }
+    if (loads & 1u << step->phase) ahead -= weights_of(plan, step->phase);
+    for (uint32_t a = 0; a < phase->action_count; a++)
+      if (phase->actions[a].kind == WAFER_ACTION_kernel)
+        CU_ASSERT(phase->peak_core_bytes >=
+                  ahead + wafer_cost_bytes(&plan->kernels[phase->actions[a].index].cost));
+    most = phase->peak_core_bytes > most ? phase->peak_core_bytes : most;
+  }
+  CU_ASSERT(loads > 0);
+  CU_ASSERT_EQUAL(plan->streaming.peak_core_bytes, most);
+  compiled_end(&m);
+}
+
 static void refuses_what_is_not_placed(void) {
   fixture f;
   const wafer_plan *plan;
@@ -169,6 +224,7 @@ CU_TestInfo tests_lower[] = {
     {"a pipeline", pipelined},
     {"streams name the kernels at their ends", ends_of_streams},
     {"weight streaming", streaming},
+    {"peaks count weights that came ahead", peaks_count_what_came_ahead},
     {"what is not placed is refused", refuses_what_is_not_placed},
     {"lack of memory is an error", lack_of_memory},
     CU_TEST_INFO_NULL,
