@@ -108,8 +108,6 @@ static wafer_status link_function(linking *l, uint32_t function, uint32_t values
 static void add_cost(wafer_mode_cost *to, const wafer_mode_cost *from) {
   to->fits = to->fits && from->fits;
   if (!from->fits && !*to->why_not) to->why_not = from->why_not;
-  to->latency_cycles += from->latency_cycles;
-  to->interval_cycles += from->interval_cycles;
   if (from->cores > to->cores) to->cores = from->cores;
   if (from->peak_core_bytes > to->peak_core_bytes) to->peak_core_bytes = from->peak_core_bytes;
 }
@@ -196,13 +194,39 @@ static void start(linking *l) {
     if (l->pieces[i]) l->plan->mode = l->pieces[i]->mode;
 }
 
+/* Until the weights of a piece are there: a pipeline waits for them with each call, since others
+ * have run on its cores. */
+static uint64_t arrival(const linking *l, uint32_t function) {
+  const wafer_plan *piece = l->pieces[function];
+  const wafer_machine *m = l->ctx->machine;
+  uint64_t words = 0;
+  for (uint32_t s = 0; s < piece->stream_count; s++)
+    if (piece->streams[s].from.where == WAFER_AT_memoryx) words += piece->streams[s].words;
+  return wafer_machine_transfer_cycles(m, words * WAFER_WAVELET_BYTES, m->memoryx_bytes_per_second);
+}
+
+/* The mode that was not taken, as its pieces were sized. */
+static uint64_t estimate(const linking *l, uint32_t function, bool pipelined) {
+  const wafer_plan *piece = l->pieces[function];
+  if (!piece) return 0;
+  return pipelined ? piece->pipelined.latency_cycles + arrival(l, function)
+                   : piece->streaming.latency_cycles;
+}
+
+/* Samples go one by one, each of them the way that takes longest. */
 static wafer_status measure(linking *l) {
   wafer_plan *plan = l->plan;
-  wafer_mode_cost *cost = plan->mode == WAFER_MODE_pipelined ? &plan->pipelined : &plan->streaming;
+  const bool pipelined = plan->mode == WAFER_MODE_pipelined;
+  wafer_mode_cost *cost = pipelined ? &plan->pipelined : &plan->streaming,
+                  *other = pipelined ? &plan->streaming : &plan->pipelined;
+  uint64_t *cycles = WAFER_NEW(l->ctx->arena, uint64_t, plan->function_count);
   wafer_timeline timeline = {0};
+  if (!cycles) return no_memory(l);
   WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, 1, &timeline));
-  cost->latency_cycles = timeline.latency_cycles;
-  cost->interval_cycles = timeline.interval_cycles;
+  cost->latency_cycles = cost->interval_cycles = timeline.latency_cycles;
+  for (uint32_t i = 0; i < plan->function_count; i++) cycles[i] = estimate(l, i, !pipelined);
+  wafer_plan_longest_way(plan, 0, cycles, NULL);
+  other->latency_cycles = other->interval_cycles = cycles[0];
   return WAFER_OK;
 }
 

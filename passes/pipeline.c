@@ -270,9 +270,10 @@ static wafer_status transform(const wafer_ctx *ctx, wafer_ir *ir, const char *pa
   return status;
 }
 
-/* Every piece is compiled as if it were alone. Where there are several they take turns on the
- * wafer: what a pipeline gains by leaving its weights there they would lose, so that `auto` means
- * streaming; and they run sample by sample. */
+/* Every piece is compiled as if it were alone, all of them in one mode. Where there are several
+ * they take turns on the wafer, sample by sample: what a pipeline gains by leaving its weights
+ * there they lose, so that `auto` means streaming, unless a caller makes both plans and compares
+ * them. No programs tell how fast they are: nothing is made in haste, to be made again. */
 static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *program,
                                      const char *passes) {
   wafer_options options = ctx->options ? *ctx->options : (wafer_options){0};
@@ -284,6 +285,7 @@ static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *
                "a model with host steps runs sample by sample: --batch %u is taken as 1",
                options.batch);
   options.batch = 1;
+  options.hasty = false;
   wafer_ctx own = *ctx;
   own.options = &options;
   for (uint32_t i = 0; i < program->function_count; i++)

@@ -398,7 +398,7 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   cli_progress_done();
   compile_warn_unread(&a->search, &a->options, plan->mode);
   if (!a->quiet) {
-    report_print(stdout, &r);
+    WAFER_TRY(report_print(stdout, &r));
     printf("wrote %s in %.2f s\n", a->output, seconds);
   }
   return a->report ? cli_write_json(a->report, report_json(&r, seconds)) : WAFER_OK;

@@ -165,7 +165,7 @@ typedef struct launch_wish {
 } launch_wish;
 /* Of a sample across the wafer's edge; 0: functions of a plan that has several bring their own. */
 static inline uint64_t launch_edge_cycles(const launcher *l) {
-  return l->plan->function_count == 1 ? wafer_plan_edge_traffic(l->plan).cycles : 0;
+  return l->plan->function_count == 1 ? wafer_plan_edge_traffic(l->plan, 0).cycles : 0;
 }
 /* The interval between samples of a train, UINT64_MAX where that is not `below`; never shorter than
  * the edge's. */

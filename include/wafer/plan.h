@@ -341,13 +341,13 @@ static inline uint64_t wafer_plan_together(const wafer_plan *plan) {
  * weight that the kernel there takes as such. Saturates. */
 uint64_t wafer_plan_held_bytes(const wafer_plan *plan, uint32_t value, const wafer_holding *at);
 
-/* A sample's inputs and outputs of the first function: bytes that cross the wafer's edge, each
+/* A sample's inputs and outputs of a function of the wafer: bytes that cross the wafer's edge, each
  * value once, without gradients that stay on the wafer; and the cycles of the direction that takes
  * longer, below which no interval is. */
 typedef struct wafer_edge_traffic {
   uint64_t in_bytes, out_bytes, cycles;
 } wafer_edge_traffic;
-wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan);
+wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan, uint32_t function);
 
 /* From the edge or MemoryX, or to the edge: such a stream runs past stripes. */
 static inline bool wafer_stream_crosses(const wafer_stream *stream) {
@@ -416,6 +416,16 @@ typedef struct wafer_timeline {
  * after the other. */
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
+
+/* The way of a sample of functions[function] that takes longest. `cycles`, per function: given of
+ * those of the wafer, found of those of the host. `calls`, per function, or NULL: how often it is
+ * called on the way. */
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, uint64_t *cycles,
+                            uint64_t *calls);
+/* The same from functions[0] on, which is of the host: what each function takes by the plan's
+ * timeline. */
+wafer_status wafer_plan_function_cycles(const wafer_diag *diag, const wafer_plan *plan,
+                                        uint64_t *cycles, uint64_t *calls);
 
 /* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs
  * its micro-batches, drains, and only then do weights change. Each part waits for the one before.

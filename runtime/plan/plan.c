@@ -119,8 +119,8 @@ static uint64_t stored(const wafer_plan *plan, const uint32_t *values, uint32_t 
   return bytes;
 }
 
-wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan) {
-  const wafer_function *f = &plan->functions[0];
+wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan, uint32_t function) {
+  const wafer_function *f = &plan->functions[function];
   const wafer_machine *m = wafer_machine_whole(plan->machine);
   wafer_edge_traffic t = {.in_bytes = stored(plan, f->inputs, f->input_count),
                           .out_bytes = stored(plan, f->outputs, f->output_count)};

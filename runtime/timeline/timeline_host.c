@@ -23,27 +23,61 @@ static uint64_t load_cycles(const wafer_plan *plan, const wafer_function *f) {
                                        plan->machine->memoryx_bytes_per_second);
 }
 
-static uint64_t step_cycles(const wafer_step *s, const uint64_t *of) {
-  uint64_t cycles = 0;
-  for (uint32_t i = 0; i < s->body_count; i++)
-    cycles = of[s->bodies[i]] > cycles ? of[s->bodies[i]] : cycles;
-  return cycles;
+/* Of what a step may call the one that takes longest, the first of equals; WAFER_NONE: it calls
+ * nothing. */
+static uint32_t longest_of(const wafer_step *s, const uint64_t *cycles) {
+  uint32_t longest = s->body_count ? s->bodies[0] : WAFER_NONE;
+  for (uint32_t i = 1; i < s->body_count; i++)
+    if (cycles[s->bodies[i]] > cycles[longest]) longest = s->bodies[i];
+  return longest;
 }
 
-/* From the last function to the first, since calls go to larger indices. */
-static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *plan,
-                                   uint32_t function, wafer_timeline *out, uint64_t *of) {
+static void add(uint64_t *to, uint64_t more) {
+  if (__builtin_add_overflow(*to, more, to)) *to = UINT64_MAX;
+}
+
+/* Calls go to larger indices. */
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, uint64_t *cycles,
+                            uint64_t *calls) {
   for (uint32_t i = plan->function_count; i-- > function;) {
     const wafer_function *f = &plan->functions[i];
-    wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
-    if (f->step_count && !wafer_function_on_host(f)) {
-      WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
-      of[i] = one.total_cycles + load_cycles(plan, f);
-      continue;
+    if (f->step_count && !wafer_function_on_host(f)) continue;
+    cycles[i] = 0;
+    for (uint32_t s = 0; s < f->step_count; s++) {
+      uint32_t body = longest_of(&f->steps[s], cycles);
+      if (body != WAFER_NONE) add(&cycles[i], cycles[body]);
     }
-    for (uint32_t s = 0; s < f->step_count; s++)
-      if (__builtin_add_overflow(of[i], step_cycles(&f->steps[s], of), &of[i])) of[i] = UINT64_MAX;
   }
+  if (!calls) return;
+  memset(calls, 0, plan->function_count * sizeof *calls);
+  calls[function] = 1;
+  for (uint32_t i = function; i < plan->function_count; i++) {
+    const wafer_function *f = &plan->functions[i];
+    for (uint32_t s = 0; calls[i] && wafer_function_on_host(f) && s < f->step_count; s++) {
+      uint32_t body = longest_of(&f->steps[s], cycles);
+      if (body != WAFER_NONE) add(&calls[body], calls[i]);
+    }
+  }
+}
+
+static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *plan,
+                                   uint32_t function, wafer_timeline *out, uint64_t *of) {
+  for (uint32_t i = function; i < plan->function_count; i++) {
+    const wafer_function *f = &plan->functions[i];
+    wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
+    if (!f->step_count || wafer_function_on_host(f)) continue;
+    WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
+    of[i] = one.total_cycles + load_cycles(plan, f);
+  }
+  wafer_plan_longest_way(plan, function, of, NULL);
+  return WAFER_OK;
+}
+
+wafer_status wafer_plan_function_cycles(const wafer_diag *diag, const wafer_plan *plan,
+                                        uint64_t *cycles, uint64_t *calls) {
+  wafer_timeline none = {0};
+  WAFER_TRY(time_functions(diag, plan, 0, &none, cycles));
+  wafer_plan_longest_way(plan, 0, cycles, calls);
   return WAFER_OK;
 }
 

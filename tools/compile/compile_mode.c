@@ -309,6 +309,28 @@ static wafer_status compare_modes(thoughts *t, const char **told) {
   return pipeline.plan ? thoughts_tell_pipeline(t, &pipeline) : WAFER_OK;
 }
 
+#define MOST_WRONG 8 /* of what is promised of the other mode, so that one part in these is wrong  \
+                      */
+
+/* Pieces between steps of the host, and sizes of a dim, take turns on the wafer sample by sample. A
+ * pipeline waits for its weights with each call, streaming between its layers: which is faster
+ * their plans tell, on the way through them that takes longest. */
+static wafer_status compare_pieces(thoughts *t) {
+  const wafer_plan *plan = t->now.plan;
+  const bool pipelined = plan->mode == WAFER_MODE_pipelined;
+  const wafer_mode_cost *cost = pipelined ? &plan->streaming : &plan->pipelined;
+  wafer_options own = *t->ctx->options;
+  candidate other;
+  if (plan->function_count < 2 || own.mode != WAFER_MODE_auto || own.pin_count || !cost->fits ||
+      cost->latency_cycles - cost->latency_cycles / MOST_WRONG >= thoughts_worth(&t->now))
+    return WAFER_OK;
+  own.mode = pipelined ? WAFER_MODE_streaming : WAFER_MODE_pipelined;
+  WAFER_TRY(thoughts_make(t, own, &other));
+  bool faster = other.plan && thoughts_worth(&other) < thoughts_worth(&t->now);
+  thoughts_choose(&t->now, &other, faster);
+  return WAFER_OK;
+}
+
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told) {
   uint64_t spent;
@@ -318,6 +340,7 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_i
   bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
   wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
   if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);
+  if (status == WAFER_OK) status = compare_pieces(&t);
   *plan = t.now.plan;
   *ir = t.now.ir;
   return status;

@@ -7,7 +7,9 @@
  *   and in streaming the batch's share of the weights
  * - Active PEs: cores inside a kernel's rectangle, of the usable ones
  * - Compute Utilization: operations of one sample / (interval * usable cores * 2 *
- *   multiply-accumulates a cycle) */
+ *   multiply-accumulates a cycle)
+ * Of a model in several functions a sample is that of the way that takes longest (report_way.c),
+ * and what is said of a pipeline or of streaming is of each function, one after the other. */
 #include "report.h"
 
 #include <stdlib.h>
@@ -32,24 +34,36 @@ static uint64_t bytes_of_weight(const wafer_plan *plan, const wafer_value *value
   return pairs < bytes ? pairs : bytes;
 }
 
-/* In streaming weights come in with the inputs, once for all samples that are resident. */
-static void measure_traffic(report *r) {
+/* Bytes that all calls of a function bring, as its weights. */
+static uint64_t weight_bytes(const wafer_plan *plan, const report_way *way, uint32_t function) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < plan->value_count; i++)
+    if (plan->values[i].weight != WAFER_NONE && way->of_weight[i] == function)
+      bytes += bytes_of_weight(plan, &plan->values[i]);
+  return bytes;
+}
+
+/* In streaming weights come in with the inputs, once for all samples that are resident; where
+ * others run on the same cores in between, with each call. */
+static void measure_traffic(report *r, const report_way *way) {
   const wafer_plan *plan = r->plan;
   const wafer_machine *m = wafer_machine_whole(plan->machine);
-  wafer_edge_traffic edge = wafer_plan_edge_traffic(plan);
-  r->edge_in_bytes = edge.in_bytes;
-  r->edge_out_bytes = edge.out_bytes;
-  r->edge_cycles = edge.cycles;
-  for (uint32_t i = 0; i < plan->value_count; i++)
-    if (plan->values[i].weight != WAFER_NONE)
-      r->weight_bytes += bytes_of_weight(plan, &plan->values[i]);
-  if (plan->mode != WAFER_MODE_streaming) return;
-  uint64_t in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second);
-  uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
-                      ? m->edge_in_bytes_per_second
-                      : m->memoryx_bytes_per_second;
-  in += wafer_machine_transfer_cycles(m, r->weight_bytes, rate) / plan->batch;
-  r->edge_cycles = max64(in, edge.cycles);
+  const uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
+                            ? m->edge_in_bytes_per_second
+                            : m->memoryx_bytes_per_second;
+  for (uint32_t f = 0; f < plan->function_count; f++) {
+    const uint64_t calls = way->calls[f];
+    if (!calls) continue;
+    wafer_edge_traffic edge = wafer_plan_edge_traffic(plan, f);
+    uint64_t weights = weight_bytes(plan, way, f),
+             in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second);
+    if (plan->mode == WAFER_MODE_streaming || way->several)
+      in += wafer_machine_transfer_cycles(m, weights, rate) / plan->batch;
+    r->edge_in_bytes += calls * edge.in_bytes;
+    r->edge_out_bytes += calls * edge.out_bytes;
+    r->weight_bytes += calls * weights;
+    r->edge_cycles += calls * max64(in, edge.cycles);
+  }
 }
 
 /* Between samples: copies share them out. */
@@ -64,29 +78,44 @@ static uint32_t slowest_kernel(const wafer_plan *plan) {
   return slowest;
 }
 
-static void measure_kernels(report *r) {
+/* Of a call of one function: its slowest kernel in a pipeline, all of them in streaming; and the
+ * cores that they have, over the cycles of the phases in streaming. */
+static void measure_function(report *r, const report_way *way, uint32_t function, double *cores) {
   const wafer_plan *plan = r->plan;
-  uint64_t sum = 0;
-  uint32_t bands = wafer_machine_bands(plan->machine);
-  double core_cycles = 0, cores = 0;
+  const uint64_t bands = wafer_machine_bands(plan->machine), calls = way->calls[function];
+  uint64_t sum = 0, slowest = 0;
+  double core_cycles = 0;
+  *cores = 0;
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
+    if (way->of_kernel[i] != function) continue;
     double area = (double)wafer_rect_area(k->rect) * k->replicas * bands * plan->stripes;
-    sum += wafer_kernel_cycles(k);
-    r->operations += k->cost.operations;
-    cores += area;
-    core_cycles += area * (double)wafer_kernel_cycles(k);
     uint64_t replicas = (uint64_t)k->replicas * bands;
-    if (plan->mode == WAFER_MODE_pipelined)
-      r->compute_cycles =
-          max64(r->compute_cycles, (wafer_kernel_cycles(k) + replicas - 1) / replicas);
+    sum += wafer_kernel_cycles(k);
+    slowest = max64(slowest, (wafer_kernel_cycles(k) + replicas - 1) / replicas);
+    r->operations += calls * k->cost.operations;
+    *cores += area;
+    core_cycles += area * (double)wafer_kernel_cycles(k);
   }
   if (plan->mode == WAFER_MODE_streaming) {
-    uint64_t copies = (uint64_t)plan->stripes * bands;
-    r->compute_cycles = (sum + copies - 1) / copies;
-    cores = sum ? core_cycles / (double)sum : 0;
+    uint64_t copies = plan->stripes * bands;
+    slowest = (sum + copies - 1) / copies;
+    *cores = sum ? core_cycles / (double)sum : 0;
   }
-  r->active_cores = cores;
+  r->compute_cycles += calls * slowest;
+}
+
+/* Functions follow each other: cores are the mean over what they take. */
+static void measure_kernels(report *r, const report_way *way) {
+  double all = 0, cores;
+  for (uint32_t f = 0; f < r->plan->function_count; f++) {
+    if (!way->calls[f]) continue;
+    measure_function(r, way, f, &cores);
+    double cycles = way->several ? (double)way->calls[f] * (double)way->cycles[f] : 1;
+    r->active_cores += cores * cycles;
+    all += cycles;
+  }
+  if (all > 0) r->active_cores /= all;
 }
 
 /* Where programs say how long a pipeline's cores take: what they do one after the other. False: no
@@ -116,9 +145,29 @@ static const char *copies_of(const wafer_kernel *k, char *to, size_t size) {
   return k->replicas > 1 ? to : "";
 }
 
-static void name_bottleneck(report *r) {
+/* Samples go one by one through functions, one by one: the one that takes most of it. */
+static void name_function(report *r, const report_way *way) {
+  typedef unsigned long long ull;
+  const wafer_plan *plan = r->plan;
+  const uint32_t f = report_way_longest(way, plan->function_count);
+  if (!way->calls[f]) {
+    snprintf(r->bottleneck, sizeof r->bottleneck, "nothing runs on the wafer");
+    return;
+  }
+  snprintf(r->bottleneck, sizeof r->bottleneck,
+           "function %s: %llu of the %llu cycles of a sample, for which kernels alone would take "
+           "%llu, and the edge with inputs, outputs and weights %llu",
+           plan->functions[f].name, (ull)(way->calls[f] * way->cycles[f]), (ull)r->latency_cycles,
+           (ull)r->compute_cycles, (ull)r->edge_cycles);
+}
+
+static void name_bottleneck(report *r, const report_way *way) {
   const wafer_plan *plan = r->plan;
   char copies[32];
+  if (way->several) {
+    name_function(r, way);
+    return;
+  }
   if (name_slowest(r)) return;
   uint64_t stream = 0, bands = wafer_machine_bands(plan->machine);
   uint32_t widest = WAFER_NONE;
@@ -215,8 +264,10 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   out->interval_cycles = max64(timeline.interval_cycles, 1);
   WAFER_TRY(time_one_replica(diag, out));
   WAFER_TRY(time_one_band(diag, out));
-  measure_traffic(out);
-  measure_kernels(out);
+  report_way way;
+  WAFER_TRY(report_way_find(diag, plan, &way));
+  measure_traffic(out, &way);
+  measure_kernels(out, &way);
   if (plan->mode == WAFER_MODE_pipelined) /* a train is no whole number of turns of all copies */
     out->interval_cycles = max64(out->interval_cycles, out->compute_cycles);
   const wafer_machine *m = wafer_machine_whole(plan->machine);
@@ -227,7 +278,8 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   const wafer_throughput *fma = &m->rate[WAFER_RATE_fma][plan->storage == WAFER_DTYPE_f16];
   double peak = (double)wafer_rect_area(m->usable) * 2.0 * fma->elements / fma->cycles;
   out->utilization = (double)out->operations / (peak * (double)out->interval_cycles);
-  name_bottleneck(out);
+  name_bottleneck(out, &way);
+  report_way_drop(&way);
   return WAFER_OK;
 }
 

@@ -30,10 +30,11 @@ void report_add_nodes(cJSON *kernel, const wafer_kernel *k) {
   }
 }
 
-static void add_kernel(cJSON *list, const wafer_kernel *k) {
+static void add_kernel(cJSON *list, const wafer_kernel *k, const char *function) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddItemToArray(list, o);
   cJSON_AddStringToObject(o, "name", k->name);
+  if (function) cJSON_AddStringToObject(o, "function", function);
   cJSON_AddStringToObject(o, "family", wafer_family_name(k->body.family));
   report_add_nodes(o, k);
   cJSON_AddNumberToObject(o, "x", k->rect.x);
@@ -45,6 +46,28 @@ static void add_kernel(cJSON *list, const wafer_kernel *k) {
   cJSON_AddNumberToObject(o, "operations", (double)k->cost.operations);
   cJSON_AddNumberToObject(o, "core_bytes", (double)wafer_cost_bytes(&k->cost));
   cJSON_AddStringToObject(o, "bound", wafer_bound_name(k->bound));
+}
+
+static void add_kernels(cJSON *root, const wafer_plan *plan, const report_way *way) {
+  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
+  for (uint32_t i = 0; i < plan->kernel_count; i++) {
+    bool named = way->several && way->of_kernel[i] != WAFER_NONE;
+    add_kernel(kernels, &plan->kernels[i], named ? plan->functions[way->of_kernel[i]].name : NULL);
+  }
+}
+
+/* Those of the wafer, where there are others: which of them a sample goes through. */
+static void add_functions(cJSON *root, const wafer_plan *plan, const report_way *way) {
+  cJSON *list = way->several ? cJSON_AddArrayToObject(root, "functions") : NULL;
+  for (uint32_t i = 0; list && i < plan->function_count; i++) {
+    const wafer_function *f = &plan->functions[i];
+    if (!f->step_count || wafer_function_on_host(f)) continue;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, o);
+    cJSON_AddStringToObject(o, "name", f->name);
+    cJSON_AddNumberToObject(o, "cycles", (double)way->cycles[i]);
+    cJSON_AddNumberToObject(o, "calls", (double)way->calls[i]);
+  }
 }
 
 /* What the least interval is due to. */
@@ -124,8 +147,12 @@ static void add_defects(cJSON *root, const report *r) {
 
 char *report_json(const report *r, double compile_seconds) {
   const wafer_plan *plan = r->plan;
+  report_way way;
   cJSON *root = cJSON_CreateObject();
-  if (!root) return NULL;
+  if (!root || report_way_find(cli_diag(), plan, &way) != WAFER_OK) {
+    cJSON_Delete(root);
+    return NULL;
+  }
   cJSON_AddStringToObject(root, "schema", "wafer-report-1");
   cJSON_AddStringToObject(root, "command", "compile");
   cJSON_AddStringToObject(root, "model", plan->model);
@@ -144,8 +171,9 @@ char *report_json(const report *r, double compile_seconds) {
   cJSON *modes = cJSON_AddObjectToObject(root, "modes");
   add_mode(modes, "pipelined", &plan->pipelined);
   add_mode(modes, "streaming", &plan->streaming);
-  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
-  for (uint32_t i = 0; i < plan->kernel_count; i++) add_kernel(kernels, &plan->kernels[i]);
+  add_functions(root, plan, &way);
+  add_kernels(root, plan, &way);
+  report_way_drop(&way);
   add_host_steps(cJSON_AddArrayToObject(root, "host_steps"), plan);
   report_add_training(root, plan);
   report_add_sparsity(root, plan);

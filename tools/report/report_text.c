@@ -27,8 +27,12 @@ static void print_head(FILE *to, const report *r) {
   fprintf(to, "latency                 %llu cycles (%.3g us at %.2f GHz)\n", (ull)r->latency_cycles,
           1e6 * (double)r->latency_cycles / (double)plan->machine->clock_hz,
           (double)plan->machine->clock_hz * 1e-9);
-  fprintf(to, "interval                %llu cycles per sample (a train of %llu%s)\n\n",
-          (ull)r->interval_cycles, (ull)r->train_samples,
+  fprintf(to, "interval                %llu cycles per sample (", (ull)r->interval_cycles);
+  if (wafer_function_on_host(&plan->functions[0]))
+    fputs("one by one, each on the way through the functions that takes longest", to);
+  else
+    fprintf(to, "a train of %llu", (ull)r->train_samples);
+  fprintf(to, "%s)\n\n",
           plan->launch_count ? "" : "; no programs: by streams that flow while cores compute");
 }
 
@@ -100,7 +104,20 @@ static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide)
   fputc('\n', to);
 }
 
-static void print_kernels(FILE *to, const wafer_plan *plan) {
+/* Whose the kernels are that follow. */
+static void print_function(FILE *to, const wafer_plan *plan, const report_way *way,
+                           uint32_t function) {
+  if (function == WAFER_NONE) return;
+  fprintf(to, "function %s: %llu cycles, ", plan->functions[function].name,
+          (ull)way->cycles[function]);
+  if (way->calls[function])
+    fprintf(to, "%llu call%s a sample\n", (ull)way->calls[function],
+            way->calls[function] == 1 ? "" : "s");
+  else
+    fprintf(to, "not on the way that takes longest\n");
+}
+
+static void print_kernels(FILE *to, const wafer_plan *plan, const report_way *way) {
   enum { most = 200, widest = 40 };
   size_t skip = cli_shared_prefix(plan);
   int wide = 6;
@@ -112,8 +129,11 @@ static void print_kernels(FILE *to, const wafer_plan *plan) {
   if (skip) fprintf(to, "kernels (in %.*s)\n", (int)skip, plan->kernels[0].name);
   fprintf(to, "%-*s %-14s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep",
           "cycles", "B/core", "bound", "ONNX nodes");
-  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++)
+  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
+    if (way->several && (i == 0 || way->of_kernel[i] != way->of_kernel[i - 1]))
+      print_function(to, plan, way, way->of_kernel[i]);
     print_kernel(to, &plan->kernels[i], skip, wide);
+  }
   if (plan->kernel_count > most)
     fprintf(to, "... and %u more: `wafer dump` lists all\n", plan->kernel_count - most);
 }
@@ -175,8 +195,10 @@ static void print_bound(FILE *to, const report *r) {
           100 * ((double)r->interval_cycles / (double)l->cycles - 1));
 }
 
-void report_print(FILE *to, const report *r) {
+wafer_status report_print(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
+  report_way way;
+  WAFER_TRY(report_way_find(cli_diag(), plan, &way));
   fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n",
           plan->model, plan->machine->name, plan->node_count, plan->kernel_count,
           plan->stream_count, plan->phase_count, plan->phase_count == 1 ? "" : "s",
@@ -185,7 +207,8 @@ void report_print(FILE *to, const report *r) {
   print_modes(to, r);
   report_print_training(to, plan);
   report_print_sparsity(to, plan);
-  print_kernels(to, plan);
+  print_kernels(to, plan, &way);
+  report_way_drop(&way);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
   print_bound(to, r);
   if (r->placer) fprintf(to, "placer: %s\n", r->placer);
@@ -196,4 +219,5 @@ void report_print(FILE *to, const report *r) {
             plan->program_count);
   else
     fprintf(to, "fabric fidelity: no programs: %s\n", plan->no_programs);
+  return WAFER_OK;
 }

@@ -1,0 +1,51 @@
+#!/bin/sh
+# A model of several functions of the wafer: which mode auto takes, and whose the report's figures are.
+# usage: several.sh WAFER
+. "${0%/*}/../lib.sh"
+wafer=$1
+cd "$work" || exit 1
+
+"$wafer" zoo mlp --widths 64,64,64,64 -o small.onnx -q || fail "zoo"
+"$wafer" zoo mlp --widths 512,512,512,512,512,512,512 -o wide.onnx -q || fail "zoo"
+build() { model=$1 out=$2; shift 2; "$wafer" compile "$model.onnx" -q -o "$out.wplan" --report "$out.json" "$@" 2>err ||
+  fail "compile $model $*: $(head -1 err)"; }
+value() { sed -n "s/^	\"$2\":	\"*\([^\",]*\)\"*,*$/\1/p" "$1.json"; }
+
+# auto: each size takes its turn on the wafer. Small weights come soon, and a pipeline is faster; it was streaming whatever
+# the model. Wide ones a pipeline waits for.
+for model in small wide; do
+  for mode in auto pipelined streaming; do build $model $model.$mode --dim batch=1..4 --mode $mode; done
+  best=pipelined
+  [ "$(value $model.streaming latency_cycles)" -lt "$(value $model.pipelined latency_cycles)" ] && best=streaming
+  [ "$(value $model.auto mode)" = $best ] && cmp -s $model.auto.wplan $model.$best.wplan ||
+    fail "$model: auto is $(value $model.auto mode) of $(value $model.auto latency_cycles) cycles, $best is faster"
+  echo "$best" >>bests
+done
+[ "$(sort -u bests | wc -l)" = 2 ] || fail "one mode is the faster of both models: nothing was compared"
+
+# Figures are those of the size that takes longest, which are those of that size alone: some were sums of all sizes, and
+# no byte crossed the edge.
+build small one --dim batch=4 --mode streaming
+python3 - small.streaming.json one.json <<'P' || fail "other figures than those of the largest size"
+import json, sys
+several, one = (json.load(open(f)) for f in sys.argv[1:])
+for key in ('edge_in_bytes', 'edge_out_bytes', 'weight_bytes', 'operations', 'compute_interval_cycles',
+            'edge_interval_cycles', 'active_cores'):
+    assert several[key] == one[key], (key, several[key], one[key])
+assert one['edge_in_bytes'] == one['edge_out_bytes'] == 4 * 64 * 4 and 'functions' not in one
+calls = {f['name']: f['calls'] for f in several['functions']}
+assert calls == {'main@1': 0, 'main@2': 0, 'main@3': 0, 'main@4': 1}, calls
+assert max(several['functions'], key=lambda f: f['cycles'])['name'] == 'main@4'
+assert [k['function'] for k in several['kernels']] == [f for f in calls for _ in range(3)]
+P
+for report in small.auto small.streaming wide.auto wide.pipelined; do
+  python3 - $report.json <<'P' || fail "$report: more samples than kernels or the edge let there be"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['samples_per_s'] <= r['compute_samples_per_s'] and r['samples_per_s'] <= r['transmission_samples_per_s']
+for mode in r['modes'].values():
+    assert mode['interval_cycles'] == mode['latency_cycles']
+assert r['bottleneck'].startswith('function main@4: ')
+P
+done
+finish "several: ok"

@@ -1,0 +1,72 @@
+/* Where a plan has functions of the host, a sample goes through some of those of the wafer: figures
+ * are of the way that takes longest, through one size of a dim and one branch of each `if`, with a
+ * loop's body once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+static bool is_on_wafer(const wafer_function *f) {
+  return f->step_count && !wafer_function_on_host(f);
+}
+
+static void own_action(const wafer_plan *plan, const wafer_action *a, uint32_t function,
+                       report_way *w) {
+  if (a->kind == WAFER_ACTION_kernel)
+    w->of_kernel[a->index] = function;
+  else if (plan->streams[a->index].from.where == WAFER_AT_memoryx)
+    w->of_weight[plan->streams[a->index].value] = function;
+}
+
+/* Functions of the wafer share nothing. */
+static void find_owners(const wafer_plan *plan, report_way *w) {
+  for (uint32_t i = 0; i < plan->value_count; i++) w->of_weight[i] = WAFER_NONE;
+  for (uint32_t i = 0; i < plan->kernel_count; i++) w->of_kernel[i] = WAFER_NONE;
+  for (uint32_t i = 0; i < plan->function_count; i++) {
+    const wafer_function *f = &plan->functions[i];
+    for (uint32_t s = 0; is_on_wafer(f) && s < f->step_count; s++) {
+      const wafer_phase *phase = &plan->phases[f->steps[s].phase];
+      for (uint32_t a = 0; a < phase->action_count; a++) own_action(plan, &phase->actions[a], i, w);
+    }
+  }
+}
+
+wafer_status report_way_find(const wafer_diag *diag, const wafer_plan *plan, report_way *out) {
+  const uint32_t functions = plan->function_count;
+  *out = (report_way){.several = wafer_function_on_host(&plan->functions[0]),
+                      .cycles = calloc(functions, sizeof *out->cycles),
+                      .calls = calloc(functions, sizeof *out->calls),
+                      .of_kernel = calloc((size_t)plan->kernel_count + 1, sizeof *out->of_kernel),
+                      .of_weight = calloc((size_t)plan->value_count + 1, sizeof *out->of_weight)};
+  if (!out->cycles || !out->calls || !out->of_kernel || !out->of_weight) {
+    report_way_drop(out);
+    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a report");
+  }
+  out->calls[0] = 1;
+  if (!out->several) return WAFER_OK;
+  find_owners(plan, out);
+  wafer_status status = wafer_plan_function_cycles(diag, plan, out->cycles, out->calls);
+  for (uint32_t i = 0; i < functions; i++) /* those of the host take nothing by themselves */
+    if (!is_on_wafer(&plan->functions[i])) out->calls[i] = 0;
+  if (status != WAFER_OK) report_way_drop(out);
+  return status;
+}
+
+void report_way_drop(report_way *w) {
+  free(w->cycles);
+  free(w->calls);
+  free(w->of_kernel);
+  free(w->of_weight);
+  *w = (report_way){0};
+}
+
+uint64_t report_way_kernel(const report_way *w, uint32_t kernel) {
+  return w->of_kernel[kernel] == WAFER_NONE ? 0 : w->calls[w->of_kernel[kernel]];
+}
+
+uint32_t report_way_longest(const report_way *w, uint32_t functions) {
+  uint32_t longest = 0;
+  for (uint32_t i = 1; i < functions; i++)
+    if (w->calls[i] * w->cycles[i] > w->calls[longest] * w->cycles[longest]) longest = i;
+  return longest;
+}
