@@ -396,7 +396,8 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, a->fast, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
-  compile_warn_unread(&a->search, &a->options, plan->mode);
+  compile_warn_unread(&a->search, &a->options, plan);
+  if (a->train) training_warn_unread(&a->training, plan);
   if (!a->quiet) {
     WAFER_TRY(report_print(stdout, &r));
     printf("wrote %s in %.2f s\n", a->output, seconds);

@@ -122,10 +122,15 @@ static bool take(scale_arguments *a, wafer_arena *arena, int option, const char 
     if (!cli_parse_choice("scale", "--dtype", text, "f32 f16", &choice)) return false;
     a->dtype = choice ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
     return true;
+  case TRAINING_EVALUATE:
+    return cli_usage("scale", "--evaluate: a step that trains is what is scaled"), false;
+  case TRAINING_OPTIMIZER:
+    return cli_usage("scale",
+                     "--optimizer: --state-bytes says how much MemoryX keeps of a parameter"),
+           false;
   default:
-    if (option > TRAINING_LOSS - 1 && option < TRAINING_LAST && option != TRAINING_EVALUATE)
-      return training_flag("scale", arena, option, text, &a->training) == WAFER_OK;
-    return false;
+    return option >= TRAINING_LOSS && option < TRAINING_LAST &&
+           training_flag("scale", arena, option, text, &a->training) == WAFER_OK;
   }
 }
 
@@ -256,6 +261,7 @@ static wafer_status run(const scale_arguments *a, wafer_arena *arena) {
   t.sequence = tokens_of(a, t.plan);
   WAFER_TRY(fill(&t, arena));
   cli_progress_done();
+  training_warn_unread(&a->training, t.plan);
   scale_print(&t);
   if (a->csv) WAFER_TRY(scale_write_csv(&t));
   if (a->svg) WAFER_TRY(scale_write_svg(&t));

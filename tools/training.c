@@ -1,6 +1,7 @@
 #include "training.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
   static const struct option names[] = {TRAINING_LONG_OPTIONS};
   wafer_training_options *o = &flags->options;
   int64_t number = 0;
+  flags->said |= 1u << (option - TRAINING_LOSS);
   if (!flags->first) flags->first = names[option - TRAINING_LOSS].name;
   switch (option) {
   case TRAINING_LOSS: flags->has_loss = true; return training_parse_loss(command, arena, text, o);
@@ -73,6 +75,39 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
     return (wafer_status)cli_usage(command, "--optimizer '%s' is none that there is", text);
   default: o->evaluate = true; return WAFER_OK;
   }
+}
+
+static bool says(const training_flags *flags, int option) {
+  return flags->said & 1u << (option - TRAINING_LOSS);
+}
+
+static void warn(bool unread, const char *option, const char *why) {
+  if (unread) wafer_warn(cli_diag(), (wafer_loc){0}, "%s changed nothing: %s", option, why);
+}
+
+static bool has_numbers(const wafer_training_options *o) {
+  return o->loss == WAFER_LOSS_cross_entropy || o->loss == WAFER_LOSS_nll;
+}
+
+void training_warn_ignored(const wafer_training_options *o) {
+  warn(o->ignores && !has_numbers(o), "--ignore-index",
+       "labels are left out by their numbers, which cross-entropy and nll have");
+}
+
+void training_warn_unread(const training_flags *flags, const wafer_plan *plan) {
+  const wafer_training_options *o = &flags->options;
+  const bool classes = has_numbers(o) || o->loss == WAFER_LOSS_soft_cross_entropy;
+  char has_none[64];
+  snprintf(has_none, sizeof has_none, "loss %s has no classes", wafer_loss_name(o->loss));
+  warn(says(flags, TRAINING_OPTIMIZER) && plan->mode == WAFER_MODE_streaming, "--optimizer",
+       "in weight streaming MemoryX updates the weights, as a run asks it to; --mode pipelined "
+       "updates them on the wafer");
+  warn(says(flags, TRAINING_OPTIMIZER) && o->evaluate && plan->mode == WAFER_MODE_pipelined,
+       "--optimizer", "--evaluate leaves the weights as they are");
+  warn(says(flags, TRAINING_RECOMPUTE) && o->evaluate, "--recompute",
+       "--evaluate has no backward pass");
+  warn(says(flags, TRAINING_CLASS_AXIS) && !classes, "--class-axis", has_none);
+  training_warn_ignored(o);
 }
 
 /* ---- Two layouts of a step ---- */

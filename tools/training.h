@@ -34,6 +34,7 @@ typedef struct training_flags {
   wafer_training_options options;
   const char **frozen; /* room for as many as there are arguments */
   const char *first;   /* option that was given; NULL: none */
+  uint32_t said;       /* a bit for each option that was, from TRAINING_LOSS on */
   bool has_loss;
 } training_flags;
 
@@ -48,6 +49,10 @@ wafer_status training_parse_ignore(const char *command, const char *text,
 /* Takes one option of the list above. */
 wafer_status training_flag(const char *command, wafer_arena *arena, int option, const char *text,
                            training_flags *flags);
+
+/* Warns of what changed nothing in the plan of a step. */
+void training_warn_unread(const training_flags *flags, const wafer_plan *plan);
+void training_warn_ignored(const wafer_training_options *options);
 
 /* Of two pipelines of a training step, whether the second is no slower over so many micro-batches:
  * by core programs where those of the first can be made, which then those of the second have to; by

@@ -42,8 +42,9 @@ typedef struct compile_search {
 /* Copies of kernels are found by the search alone: it is taken where no placer was named. Where no
  * pipeline is wanted, nothing is searched. */
 wafer_status compile_settle_search(compile_search *said, wafer_options *options);
-/* Warns of what changed nothing in a plan of this mode. */
-void compile_warn_unread(const compile_search *said, const wafer_options *options, wafer_mode mode);
+/* Warns of what changed nothing in a plan, and of what it has not though it was asked for. */
+void compile_warn_unread(const compile_search *said, const wafer_options *options,
+                         const wafer_plan *plan);
 
 /* Where a refusal goes: a file of --report, NULL for none; and what was said of the machine. */
 typedef struct compile_refusal {

@@ -156,8 +156,24 @@ wafer_status compile_settle_search(compile_search *said, wafer_options *o) {
   return WAFER_OK;
 }
 
-void compile_warn_unread(const compile_search *said, const wafer_options *o, wafer_mode mode) {
-  bool streams = mode == WAFER_MODE_streaming, searches = o->placer == WAFER_PLACER_best;
+/* What a plan has not, though it was asked for. */
+static void warn_missing(const wafer_options *o, const wafer_plan *plan) {
+  const bool pipelined = plan->mode == WAFER_MODE_pipelined;
+  if (pipelined && o->sides && o->sides != wafer_machine_cut(plan->machine).sides)
+    wafer_warn(cli_diag(), (wafer_loc){0},
+               "--sides changed nothing: this pipeline has one band, on whole rows%s",
+               o->training ? ", as all have that train" : "");
+  if (o->programs == WAFER_PROGRAMS_always && !plan->launch_count)
+    wafer_warn(cli_diag(), (wafer_loc){0}, "--programs always: the plan has none: %s",
+               plan->no_programs);
+  if (pipelined && o->batch)
+    wafer_warn(cli_diag(), (wafer_loc){0},
+               "--batch changed nothing: samples follow each other through a pipeline");
+}
+
+void compile_warn_unread(const compile_search *said, const wafer_options *o,
+                         const wafer_plan *plan) {
+  bool streams = plan->mode == WAFER_MODE_streaming, searches = o->placer == WAFER_PLACER_best;
   bool unread = streams || !searches, cuts = streams && o->sides;
   const char *why = streams     ? "weight streaming gives each kernel the whole wafer in turn"
                     : !searches ? "shelves search for nothing, --placer best does"
@@ -169,6 +185,8 @@ void compile_warn_unread(const compile_search *said, const wafer_options *o, waf
       {streams && said->best, "--placer best"},
       {unread && o->objective == WAFER_OBJECTIVE_wire, "--objective wire"},
       {cuts, "--sides"},
+      {streams && o->relays == WAFER_RELAYS_none, "--relays none"},
+      {streams && o->training && o->objective == WAFER_OBJECTIVE_latency, "--objective latency"},
       {said->copies && (streams || o->objective != WAFER_OBJECTIVE_throughput), "--replicas"},
       {unread && said->moves, "--place-moves"},
       {unread && said->seconds, "--place-seconds"},
@@ -179,7 +197,5 @@ void compile_warn_unread(const compile_search *said, const wafer_options *o, waf
       snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
                options[i].name);
   if (*names) wafer_warn(cli_diag(), (wafer_loc){0}, "%s changed nothing: %s", names, why);
-  if (o->mode == WAFER_MODE_pipelined && o->batch)
-    wafer_warn(cli_diag(), (wafer_loc){0},
-               "--batch changed nothing: samples follow each other through a pipeline");
+  warn_missing(o, plan);
 }

@@ -484,5 +484,6 @@ wafer_status train_parse(int argc, char **argv, wafer_arena *arena, train_argume
     return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted, got %d", argc - optind);
   if (optind < argc) a->model = argv[optind];
   WAFER_TRY(settle_optimizer(a));
+  training_warn_ignored(&a->loss);
   return check(a);
 }
