@@ -1,8 +1,8 @@
 #!/bin/sh
 # Options that change nothing in a plan are accepted with a word, and it is true: the plan is the one without them.
-# usage: unread.sh WAFER
+# usage: unread.sh WAFER SOURCE
 . "${0%/*}/../lib.sh"
-wafer=$1
+wafer=$1 source=$2
 cd "$work" || exit 1
 "$wafer" zoo mlp --widths 64,32,10 -o net.onnx -q || fail "zoo"
 
@@ -47,4 +47,12 @@ octal 1024 'i % 50' | npy x.npy '<f4' '(4, 64)'
 octal 160 0 | npy y.npy '<f4' '(4, 10)'
 gives 0 "--ignore-index changed nothing" "$wafer" train net.onnx --data x.npy,y.npy --loss mse --ignore-index 3 --steps 1 \
   --batch 4 --compile-only --machine small64
+# A pipeline that can have no programs says what refuses it: nobody knew before `wafer check` failed.
+steps=$source/test/data/steps.onnx
+"$wafer" compile "$steps" -q -o none.wplan 2>err || fail "steps: $(head -1 err)"
+says err "\`wafer check\` and \`wafer run --fidelity fabric\` refuse it; with --mode streaming there may be some"
+gives 4 "no programs for fabric fidelity" "$wafer" check none.wplan
+"$wafer" compile "$steps" -q -o some.wplan --machine small64 --mode pipelined 2>err || fail "steps: $(head -1 err)"
+grep -q "refuse it" err && fail "a pipeline with programs has none: $(cat err)"
+gives 0 "^total" "$wafer" check some.wplan
 finish "unread: ok"

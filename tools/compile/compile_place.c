@@ -156,6 +156,20 @@ wafer_status compile_settle_search(compile_search *said, wafer_options *o) {
   return WAFER_OK;
 }
 
+/* A plan whose programs cannot be made is worth its streams alone, and fabric fidelity refuses it.
+ */
+static void tell_no_programs(const wafer_options *o, const wafer_plan *plan) {
+  const bool other = plan->mode == WAFER_MODE_pipelined && !o->training && plan->streaming.fits;
+  if (o->programs == WAFER_PROGRAMS_always && !plan->launch_count)
+    wafer_warn(cli_diag(), (wafer_loc){0}, "--programs always: the plan has none: %s",
+               plan->no_programs);
+  if (!compile_lacks_programs(plan)) return;
+  wafer_note(cli_diag(), wafer_at_file(plan->model),
+             "its times are those of streams, since no core programs of this pipeline can be made: "
+             "`wafer check` and `wafer run --fidelity fabric` refuse it%s",
+             other ? "; with --mode streaming there may be some" : "");
+}
+
 /* What a plan has not, though it was asked for. */
 static void warn_missing(const wafer_options *o, const wafer_plan *plan) {
   const bool pipelined = plan->mode == WAFER_MODE_pipelined;
@@ -163,9 +177,7 @@ static void warn_missing(const wafer_options *o, const wafer_plan *plan) {
     wafer_warn(cli_diag(), (wafer_loc){0},
                "--sides changed nothing: this pipeline has one band, on whole rows%s",
                o->training ? ", as all have that train" : "");
-  if (o->programs == WAFER_PROGRAMS_always && !plan->launch_count)
-    wafer_warn(cli_diag(), (wafer_loc){0}, "--programs always: the plan has none: %s",
-               plan->no_programs);
+  tell_no_programs(o, plan);
   if (pipelined && o->batch)
     wafer_warn(cli_diag(), (wafer_loc){0},
                "--batch changed nothing: samples follow each other through a pipeline");
