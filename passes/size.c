@@ -1,4 +1,6 @@
 /* Writes a split, depths and slabs to every kernel, from the sizing of the mode that was chosen. */
+#include <stdio.h>
+
 #include "size/size.h"
 #include "scratch.h"
 #include "sparsity.h"
@@ -53,6 +55,17 @@ static wafer_status size_all(const wafer_ctx *ctx, curve_set *curves, const wafe
                     chosen->refusal.why);
 }
 
+static void tell_kept(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_graph *graph,
+                      const sizing *chosen) {
+  uint32_t pinned = 0;
+  char others[48] = "";
+  for (uint32_t i = 0; i < ctx->options->pin_count; i++) pinned += !ctx->options->pins[i].kept;
+  if (pinned) snprintf(others, sizeof others, "; %u %s pinned", pinned, pinned == 1 ? "is" : "are");
+  wafer_note(ctx->diag, wafer_at_file(ir->file),
+             "%u of %u kernels stay where the earlier plan had its %u%s", chosen->kept,
+             graph->kernel_count, chosen->wanted, others);
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   wafer_graph graph;
   wafer_mode mode;
@@ -72,10 +85,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     WAFER_TRY(size_all(ctx, curves, &graph, mode, batch, stripes, &chosen));
     WAFER_TRY(size_recount(ctx, ir, &graph, &chosen, &again));
   }
-  if (chosen.wanted)
-    wafer_note(ctx->diag, wafer_at_file(ir->file),
-               "%u of %u kernels stay where the earlier plan had its %u", chosen.kept,
-               graph.kernel_count, chosen.wanted);
+  if (chosen.wanted) tell_kept(ctx, ir, &graph, &chosen);
   for (uint32_t k = 0; k < graph.kernel_count; k++) {
     const sized_kernel *sized = &chosen.kernels[k];
     write_size(ctx, &graph.kernels[k], sized,

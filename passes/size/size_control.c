@@ -79,11 +79,14 @@ static wafer_status bad_place(const pipeline *p, uint32_t k, const wafer_pin *pi
                       "kernel '%s' cannot be pinned to %u,%u,%u,%u: it would lie on %s",
                       p->graph->kernels[k].name, pin->rect.x, pin->rect.y, pin->rect.width,
                       pin->rect.height, on);
-  return wafer_fail(p->ctx->diag, p->graph->kernels[k].loc, WAFER_NO_FIT,
-                    "kernel '%s' cannot be pinned to %u,%u,%u,%u: the usable cores are %u x %u at "
-                    "(%u, %u)",
-                    p->graph->kernels[k].name, pin->rect.x, pin->rect.y, pin->rect.width,
-                    pin->rect.height, u.width, u.height, u.x, u.y);
+  const bool band = p->ctx->machine->whole != NULL;
+  return wafer_fail(
+      p->ctx->diag, p->graph->kernels[k].loc, WAFER_NO_FIT,
+      "kernel '%s' cannot be pinned to %u,%u,%u,%u: the usable cores%s are %u x %u at "
+      "(%u, %u)%s",
+      p->graph->kernels[k].name, pin->rect.x, pin->rect.y, pin->rect.width, pin->rect.height,
+      band ? " of the first band" : "", u.width, u.height, u.x, u.y,
+      band ? "; --bands 1 has the whole wafer for one pipeline" : "");
 }
 
 /* ---- Is it a shape? ---- */

@@ -97,6 +97,28 @@ cmp -s p.wplan q.wplan || fail "keeping all makes another plan"
 build -o way.wplan --keep p.wplan --pin stem=0,4,16,12
 says err "of 8 kernels stay"
 
+# What the kept plan has that was not asked for gives way: its bands had no room for a pin of the wafer's rows, and were
+# blamed on --bands where a step is trained. Where nothing can be kept that is said, and nothing else of the plan is taken.
+build -o banded.wplan --mode pipelined --bands 16
+build -o q.wplan --keep banded.wplan --pin depthwise=3,5,2,4
+says err "; 1 is pinned"
+places q.wplan out.xml
+says out.xml 'name="depthwise" node="depthwise" x="3" y="5" width="2" height="4"'
+refuses 4 "the usable cores of the first band are 16 x 1 at (0, 0); --bands 1 has" --keep banded.wplan --bands 16 \
+  --pin depthwise=3,5,2,4
+"$wafer" compile "$net" -q -o behind.wplan --machine small16 --mode pipelined --reductions behind || fail "behind"
+"$wafer" compile "$net" -q -o streams.wplan --machine small16 --mode streaming || fail "streaming"
+"$wafer" compile "$net" -q -o q.wplan --machine small16 --mode streaming --keep behind.wplan 2>err || fail "streaming, --keep"
+says err "nothing of it is kept in streaming"
+cmp -s streams.wplan q.wplan || fail "--keep changes a plan of streaming"
+"$wafer" compile "$net" -q -o step.wplan --machine small64 --train --loss mse || fail "a step: $(head -1 err)"
+"$wafer" compile "$net" -q -o q.wplan --machine small64 --train --loss mse --keep banded.wplan 2>err ||
+  fail "a step, --keep: $(head -1 err)"
+says err "is no plan of a training step"
+cmp -s step.wplan q.wplan || fail "--keep of another plan changes a step"
+"$wafer" compile "$net" -q -o q.wplan --machine small64 --keep p.wplan 2>err || fail "--keep of another machine's plan"
+says err "was made for machine 'small16': its rectangles are taken as they are on 'small64'"
+
 # shapes that have room for few samples, as the plan's kernels wait for, stand where they stood
 "$wafer" machines small16 | sed 's/<core bytes="16384"/<core bytes="6144"/' >slim.xml
 slim() { "$wafer" compile "$net" -q -o "$@" --machine slim.xml --bands 1 --relays none --programs never 2>err; }

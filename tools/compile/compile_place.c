@@ -56,18 +56,36 @@ static void append(wafer_pins *to, wafer_pin *pins, wafer_rect *reserved, const 
   to->reserved_count += more->reserved_count;
 }
 
-/* In streaming every kernel lies at the wafer's corner: only a pipeline's places can be kept. */
-static wafer_status read_kept(const char *path, wafer_arena *arena, const wafer_plan **plan,
+/* Why nothing of a plan can stay; NULL: some of it may. In streaming every kernel lies at the
+ * wafer's corner: only a pipeline's places can be kept, for a pipeline. */
+static const char *why_not_kept(const wafer_options *o, const wafer_plan *plan) {
+  if (plan->mode == WAFER_MODE_streaming)
+    return "is a plan of streaming, where each kernel has the whole wafer in turn: there is "
+           "nothing "
+           "to keep";
+  if (o->mode == WAFER_MODE_streaming)
+    return "is a plan of a pipeline: nothing of it is kept in streaming, where each kernel has the "
+           "whole wafer in turn";
+  if (o->training && !plan->training)
+    return "is no plan of a training step: nothing of it is kept in one";
+  return NULL;
+}
+
+static wafer_status read_kept(const char *path, wafer_arena *arena, const wafer_options *o,
+                              const wafer_machine *machine, const wafer_plan **plan,
                               wafer_pins *out) {
   WAFER_TRY(wafer_plan_open(cli_diag(), path, plan));
-  if ((*plan)->mode == WAFER_MODE_streaming) {
-    wafer_note(cli_diag(), wafer_at_file(path),
-               "is a plan of streaming, where each kernel has the whole wafer in turn: there is "
-               "nothing to keep");
+  const char *why = why_not_kept(o, *plan), *made_for = (*plan)->machine->name;
+  if (why) {
+    wafer_note(cli_diag(), wafer_at_file(path), "%s", why);
     return WAFER_OK;
   }
   WAFER_TRY(wafer_pins_of(cli_diag(), arena, *plan, out));
   out->reserved_count = 0; /* asked for anew, or not */
+  if (strcmp(made_for, machine->name) != 0)
+    wafer_note(cli_diag(), wafer_at_file(path),
+               "was made for machine '%s': its rectangles are taken as they are on '%s'", made_for,
+               machine->name);
   return WAFER_OK;
 }
 
@@ -102,10 +120,27 @@ wafer_status compile_reserve(const wafer_diag *diag, const compile_reserved *mor
 
 /* Whether what was asked for, and the machine, leave room for bands as an earlier layout has. */
 static bool takes_cut(const wafer_options *o, const wafer_machine *m, wafer_cut cut) {
-  if (!cut.bands || o->bands || o->mode == WAFER_MODE_streaming || m->dead_count) return false;
+  if (!cut.bands || o->bands || o->mode == WAFER_MODE_streaming || m->dead_count || o->training)
+    return false;
   if (o->sides && o->sides != cut.sides) return false;
   return (cut.sides == 1 || wafer_machine_half_columns(m)) &&
          cut.bands / cut.sides <= m->usable.height;
+}
+
+/* Whether what was pinned lies in the first of the bands that an earlier plan had, in which pins
+ * are meant then. */
+static bool have_room(const wafer_pins *pins, const wafer_machine *m, wafer_cut cut) {
+  if (cut.bands < 2) return true;
+  const uint32_t half = wafer_machine_half_columns(m), rows = cut.bands / cut.sides,
+                 west = cut.sides > 1 ? m->width / 2 - half : m->usable.x,
+                 width = cut.sides > 1 ? half : m->usable.width;
+  for (uint32_t i = 0; i < pins->pin_count; i++) {
+    const wafer_rect r = pins->pins[i].rect;
+    if (r.x < west || (uint64_t)r.x + r.width > west + width ||
+        (uint64_t)r.y + r.height > m->usable.height / rows)
+      return false;
+  }
+  return true;
 }
 
 wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
@@ -118,7 +153,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                     .reserved = c->reserved};
   *kept = NULL;
   if (c->placement) WAFER_TRY(read_placement(c->placement, arena, *machine, &file));
-  if (c->keep) WAFER_TRY(read_kept(c->keep, arena, kept, &earlier));
+  if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, *machine, kept, &earlier));
   wafer_pin *pins =
       WAFER_NEW(arena, wafer_pin, (size_t)own.pin_count + file.pin_count + earlier.pin_count);
   wafer_rect *reserved =
@@ -132,6 +167,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   all.reserved = reserved;
   if (all.pin_count && options->mode == WAFER_MODE_auto) options->mode = WAFER_MODE_pipelined;
   wafer_cut cut = file.cut.bands ? file.cut : earlier.cut;
+  if (!file.cut.bands && !have_room(&own, *machine, cut)) cut = (wafer_cut){0};
   if (!all.reserved_count && takes_cut(options, *machine, cut)) {
     options->bands = cut.bands;
     options->sides = cut.sides;
