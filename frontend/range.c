@@ -236,6 +236,11 @@ wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out
                       "%zu dims have a range, the last of %lld sizes; one may have it, of at most "
                       "%d",
                       ranged, (long long)count, MOST_SIZES);
+  if (o->training)
+    return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_USAGE,
+                      "--dim %s=%lld..%lld: a training step is of one size; give one",
+                      o->dims[dim].name, (long long)o->dims[dim].size,
+                      (long long)o->dims[dim].last);
   wafer_ir **irs = WAFER_NEW(ctx->arena, wafer_ir *, (size_t)count);
   if (!irs)
     return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_NO_MEMORY, "no memory for the sizes");

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "ir/ir_names.h"
+#include "size/size.h"
 #include "wafer/program.h"
 
 /* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start
@@ -270,6 +271,22 @@ static wafer_status transform(const wafer_ctx *ctx, wafer_ir *ir, const char *pa
   return status;
 }
 
+/* A piece does not know a pin of another one; what none knows is nobody's. */
+static wafer_status check_pin(const wafer_ctx *ctx, const wafer_program *program,
+                              const wafer_pin *pin) {
+  const char *file = NULL;
+  for (uint32_t i = 0; i < program->function_count; i++) {
+    wafer_graph graph;
+    if (!program->pieces[i]) continue;
+    WAFER_TRY(wafer_graph_read(ctx, program->pieces[i], &graph));
+    if (size_find_kernel(&graph, pin->kernel) != WAFER_NONE) return WAFER_OK;
+    file = program->pieces[i]->file;
+  }
+  return wafer_fail(ctx->diag, wafer_at_file(file), WAFER_USAGE,
+                    "no kernel or ONNX node is named '%s', of any function of the wafer",
+                    pin->kernel);
+}
+
 /* Every piece is compiled as if it were alone, all of them in one mode. Where there are several
  * they take turns on the wafer, sample by sample: what a pipeline gains by leaving its weights
  * there they lose, so that `auto` means streaming, unless a caller makes both plans and compares
@@ -286,10 +303,13 @@ static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *
                options.batch);
   options.batch = 1;
   options.hasty = false;
+  if (options.bands_kept) options.bands = options.sides = 0;
   wafer_ctx own = *ctx;
   own.options = &options;
   for (uint32_t i = 0; i < program->function_count; i++)
     if (program->pieces[i]) WAFER_TRY(transform(&own, program->pieces[i], passes));
+  for (uint32_t i = 0; i < options.pin_count; i++)
+    if (!options.pins[i].kept) WAFER_TRY(check_pin(&own, program, &options.pins[i]));
   return WAFER_OK;
 }
 

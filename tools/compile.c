@@ -378,6 +378,10 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   if (a->train && !a->training.has_loss)
     return (wafer_status)cli_usage("compile", "--train wants a --loss");
   if (a->train) a->options.training = &a->training.options;
+  if (a->check && (a->output || a->report))
+    wafer_warn(cli_diag(), (wafer_loc){0},
+               "--check writes no plan and no report: %s is not written",
+               a->output ? a->output : a->report);
   if (a->json && !a->check) return (wafer_status)cli_usage("compile", "--json goes with --check");
   WAFER_TRY(compile_settle_search(&a->search, &a->options));
   a->model = argv[optind];

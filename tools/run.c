@@ -240,6 +240,8 @@ static wafer_status check_fabric(const run_arguments *a) {
   if (a->trace) option = "--trace";
   if (!a->trace && a->trace_cores)
     return (wafer_status)cli_usage("run", "--trace-cores is of --trace FILE");
+  if (!a->trace && a->trace_bytes)
+    return (wafer_status)cli_usage("run", "--trace-bytes is of --trace FILE");
   if (!option) return WAFER_OK;
   if (a->fidelity != WAFER_FIDELITY_fabric)
     return (wafer_status)cli_usage("run", "%s is of --fidelity fabric", option);
@@ -249,7 +251,7 @@ static wafer_status check_fabric(const run_arguments *a) {
 }
 
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_arguments *a, bool *help) {
-  *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1, .trace_bytes = RUN_TRACE_BYTES};
+  *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1};
   a->input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
   a->own_names = WAFER_NEW(arena, const char *, (size_t)argc);
@@ -372,11 +374,12 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   const wafer_function *f = &plan->functions[0];
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   wafer_view *outputs = WAFER_NEW(arena, wafer_view, f->output_count);
+  const uint64_t bytes = a->trace_bytes ? a->trace_bytes : RUN_TRACE_BYTES;
   run_trace *trace = NULL;
   if (!inputs || !outputs) return cli_no_memory();
   WAFER_TRY(run_check_tols(a, plan));
   WAFER_TRY(run_inputs(a, plan, arena, inputs));
-  if (a->trace) WAFER_TRY(run_trace_open(cli_diag(), plan, a->trace, a->trace_bytes, &trace));
+  if (a->trace) WAFER_TRY(run_trace_open(cli_diag(), plan, a->trace, bytes, &trace));
   const wafer_watch watch = {.self = trace,
                              .span = run_trace_span,
                              .cores = a->trace_cores,

@@ -230,6 +230,7 @@ typedef struct wafer_options {
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands; /* of the wafer, each with the same pipeline or phases; 0: as many as pay */
   uint32_t sides; /* of the wafer at which bands begin, 1 or 2; 0: as is faster */
+  bool bands_kept; /* both are an earlier plan's: where there can be one band, it is one */
   bool hasty; /* shelves are to be had soon, for a caller that compiles again where programs turn
                  out slow: neighbours choose among half of their shapes, and programs are trusted to
                  be a little faster than predicted, so that fewer numbers of bands are tried */

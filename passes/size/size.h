@@ -236,4 +236,7 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
                          const wafer_kernel_body *body, uint64_t asked, uint64_t allowed,
                          uint64_t held, size_refusal *out);
 
+/* The kernel of that name, else one that computes the ONNX node of it; WAFER_NONE: none does. */
+uint32_t size_find_kernel(const wafer_graph *graph, const char *name);
+
 #endif

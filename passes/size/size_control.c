@@ -17,7 +17,7 @@ static bool computes(const wafer_graph_kernel *k, const char *node) {
 }
 
 /* By its name, else by the node it is anchored on, else by any of its nodes. */
-static uint32_t find_kernel(const wafer_graph *g, const char *name) {
+uint32_t size_find_kernel(const wafer_graph *g, const char *name) {
   for (uint32_t k = 0; k < g->kernel_count; k++)
     if (!strcmp(g->kernels[k].name, name)) return k;
   for (uint32_t k = 0; k < g->kernel_count; k++)
@@ -174,7 +174,7 @@ static void set(pipeline *p, uint32_t k, const wafer_pin *pin, const wafer_shape
 }
 
 static wafer_status place_pin(pipeline *p, const wafer_pin *pin) {
-  uint32_t k = find_kernel(p->graph, pin->kernel);
+  uint32_t k = size_find_kernel(p->graph, pin->kernel);
   if (k == WAFER_NONE) return p->piece ? WAFER_OK : unknown(p, pin);
   if (p->pin[k])
     return wafer_fail(p->ctx->diag, p->graph->kernels[k].loc, WAFER_USAGE,
@@ -206,7 +206,7 @@ static void keep_pin(pipeline *p, const wafer_pin *pin, bool by_name, bool *used
 bool pipeline_pins_have_room(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
   for (uint32_t i = 0; o && i < o->pin_count; i++) {
-    uint32_t k = find_kernel(p->graph, o->pins[i].kernel);
+    uint32_t k = size_find_kernel(p->graph, o->pins[i].kernel);
     if (k == WAFER_NONE || !inside(p->ctx->machine->usable, cores_of(&o->pins[i]))) continue;
     if (o->pins[i].kept && wafer_kernel_identity(&p->graph->kernels[k].body) != o->pins[i].identity)
       continue;

@@ -48,4 +48,19 @@ for mode in r['modes'].values():
 assert r['bottleneck'].startswith('function main@4: ')
 P
 done
+
+# What pieces cannot have is refused by its own name, and what one plan had is not asked of them: a training step of several
+# sizes failed at the check of its plan, a pin of nobody was taken, bands of --keep were called --bands, --batch was warned
+# of twice.
+gives 1 "--dim batch=1..2: a training step is of one size" "$wafer" compile small.onnx -o no.wplan --dim batch=1..2 --train \
+  --loss mse
+gives 1 "no kernel or ONNX node is named 'nobody'" "$wafer" compile small.onnx -o no.wplan --dim batch=1..2 \
+  --pin nobody=0,0,1,1
+[ ! -e no.wplan ] || fail "a refusal left a plan behind"
+build small pinned --dim batch=1..2 --pin layer.0=30,30,2,32
+build small banded --dim batch=1 --mode pipelined --bands 4
+build small kept --dim batch=1..2 --keep banded.wplan
+says err "kernels stay where the earlier plan had its"
+build small batch --dim batch=1..2 --batch 4
+[ "$(grep -c -- --batch err)" = 1 ] || fail "--batch: $(cat err)"
 finish "several: ok"

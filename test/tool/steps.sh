@@ -74,5 +74,8 @@ refuse 1 "'s' is given twice: as s.npy and as more.npy" sum.wplan --input x=more
 refuse 1 "there is no output 'z'" sum.wplan --input x=more.npy --input s=s.npy --expect end --tol z=1
 refuse 1 "of --expect DIR" sum.wplan --input x=more.npy --input s=s.npy --tol 1
 refuse 1 "take the place of --tol" sum.wplan --input x=more.npy --input s=s.npy --expect end --tol 1 --atol 1
+refuse 1 "--trace-bytes is of --trace" sum.wplan --fidelity fabric --trace-bytes 5000
+gives 0 "--then changed nothing" "$wafer" run sum.wplan --input x=more.npy --input s=s.npy --then x=s.npy
+gives 0 "--state changed nothing" "$wafer" run sum.wplan --input x=more.npy --input s=s.npy --state y=s
 refuse 7 "cannot" sum.wplan --input x=more.npy --state-in nowhere.safetensors
 finish "steps: ok"

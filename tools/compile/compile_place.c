@@ -171,6 +171,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   if (!all.reserved_count && takes_cut(options, *machine, cut)) {
     options->bands = cut.bands;
     options->sides = cut.sides;
+    options->bands_kept = true;
   }
   bool behind = file.reductions_behind || earlier.reductions_behind;
   if (behind && options->reductions == WAFER_REDUCTIONS_auto)
@@ -214,7 +215,7 @@ static void warn_missing(const wafer_options *o, const wafer_plan *plan) {
                "--sides changed nothing: this pipeline has one band, on whole rows%s",
                o->training ? ", as all have that train" : "");
   tell_no_programs(o, plan);
-  if (pipelined && o->batch)
+  if (o->mode == WAFER_MODE_pipelined && o->batch && plan->function_count == 1)
     wafer_warn(cli_diag(), (wafer_loc){0},
                "--batch changed nothing: samples follow each other through a pipeline");
 }

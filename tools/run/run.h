@@ -20,7 +20,7 @@ typedef struct run_arguments {
   bool quiet;
   /* Fabric fidelity. */
   const char *trace; /* file; NULL: none */
-  uint64_t trace_bytes;
+  uint64_t trace_bytes; /* 0: as many as there are by default */
   uint32_t trace_core_count;
   wafer_core_at *trace_cores;
   const char *heat; /* file; NULL: none */

@@ -111,6 +111,16 @@ static wafer_status count_steps(stepper *s, const wafer_view *inputs) {
   return WAFER_OK;
 }
 
+/* One step alone hands nothing on. */
+static void warn_unread(const stepper *s) {
+  if (s->steps > 1) return;
+  if (s->a->then_count)
+    wafer_warn(cli_diag(), wafer_at_file(s->a->plan), "--then changed nothing: there is one step");
+  if (s->a->state_count && !s->a->state_out)
+    wafer_warn(cli_diag(), wafer_at_file(s->a->plan),
+               "--state changed nothing: there is one step, and no --state-out");
+}
+
 static wafer_view sample_of(const wafer_view *view, uint64_t sample) {
   wafer_view one = *view;
   one.data = (char *)view->data +
@@ -298,6 +308,7 @@ wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_are
   wafer_status status = check_names(&s);
   if (status == WAFER_OK) status = read_then(&s);
   if (status == WAFER_OK) status = count_steps(&s, inputs);
+  if (status == WAFER_OK) warn_unread(&s);
   if (status == WAFER_OK) status = run_all(&s, session, inputs, outputs, totals);
   for (uint32_t i = 0; i < s.f->input_count; i++) wafer_item_release(s.held[i]);
   for (uint32_t i = 0; i < s.f->output_count; i++) {
