@@ -79,7 +79,7 @@ done
 gives 0 "" "$wafer" compile "$source/test/data/borders.onnx" -o p.wplan --machine small64 --mode pipelined
 for samples in 1 6; do gives 0 "total" "$wafer" check p.wplan --samples $samples --total 3; done
 # Steps on the host: a kernel of a loop is called three times, and its cycles are those of one call.
-gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16
+gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16 --mode streaming
 gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
 gives 0 "output where: differs by 0 of" "$wafer" check p.wplan --mean 10 --total 5
 run 0 "interval" --fidelity fabric --report report.json --heat heat.svg --trace trace.json
