@@ -296,6 +296,7 @@ static wafer_status parse_choice(arguments *a, int option, const char *text) {
   default: a->fast = at; break;
   }
   a->search.placer |= option == PLACER;
+  a->search.shapes |= option == SHAPES;
   return WAFER_OK;
 }
 

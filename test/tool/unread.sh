@@ -34,6 +34,9 @@ says_so "--programs always: the plan has none: made when they are needed" --prog
 with="--train --loss mse --mode pipelined"
 says_so "--sides changed nothing: this pipeline has one band" --sides 2
 
+with="--machine small64"
+says_so "--sparse-shapes changed nothing" --sparse-shapes fast
+
 # What is heeded says nothing.
 "$wafer" compile net.onnx -q --dim batch=4 -o p.wplan --train --loss cross-entropy --class-axis -1 --ignore-index 3 \
   --optimizer adam --mode pipelined --machine small64 2>err || fail "compile: $(head -1 err)"

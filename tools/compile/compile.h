@@ -35,9 +35,10 @@ wafer_status compile_take_control(const compile_control *control, wafer_arena *a
                                   wafer_options *options, const wafer_machine **machine,
                                   compile_reserved *added, const wafer_plan **kept);
 
-/* What was said of the search for a layout, as far as the options do not tell. */
+/* What was said of the search for a layout, and of shapes for sparse weights, as far as the options
+ * do not tell. */
 typedef struct compile_search {
-  bool placer, best, copies, moves, seconds, seed;
+  bool placer, best, copies, moves, seconds, seed, shapes;
 } compile_search;
 /* Copies of kernels are found by the search alone: it is taken where no placer was named. Where no
  * pipeline is wanted, nothing is searched. */

@@ -207,14 +207,25 @@ static void tell_no_programs(const wafer_options *o, const wafer_plan *plan) {
              other ? "; with --mode streaming there may be some" : "");
 }
 
+static bool has_sparse(const wafer_plan *plan) {
+  for (size_t i = 0; i < wafer_weights_count(plan->weights); i++)
+    if (wafer_weights_at(plan->weights, i)->sparse) return true;
+  return false;
+}
+
 /* What a plan has not, though it was asked for. */
-static void warn_missing(const wafer_options *o, const wafer_plan *plan) {
+static void warn_missing(const compile_search *said, const wafer_options *o,
+                         const wafer_plan *plan) {
   const bool pipelined = plan->mode == WAFER_MODE_pipelined;
   if (pipelined && o->sides && o->sides != wafer_machine_cut(plan->machine).sides)
     wafer_warn(cli_diag(), (wafer_loc){0},
                "--sides changed nothing: this pipeline has one band, on whole rows%s",
                o->training ? ", as all have that train" : "");
   tell_no_programs(o, plan);
+  if (said->shapes && !has_sparse(plan))
+    wafer_warn(cli_diag(), (wafer_loc){0},
+               "--sparse-shapes changed nothing: no weight has zeros that pay; give --sparsity or "
+               "--mask");
   if (o->mode == WAFER_MODE_pipelined && o->batch && plan->function_count == 1)
     wafer_warn(cli_diag(), (wafer_loc){0},
                "--batch changed nothing: samples follow each other through a pipeline");
@@ -246,5 +257,5 @@ void compile_warn_unread(const compile_search *said, const wafer_options *o,
       snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
                options[i].name);
   if (*names) wafer_warn(cli_diag(), (wafer_loc){0}, "%s changed nothing: %s", names, why);
-  warn_missing(o, plan);
+  warn_missing(said, o, plan);
 }
