@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "wafer/file.h"
 
 #include <errno.h>
@@ -98,7 +99,8 @@ struct wafer_file {
   const wafer_diag *diag;
   char *path;      /* as the caller names it, for messages */
   char *target;    /* what rename() replaces; NULL: written directly */
-  char *temporary; /* NULL: written directly */
+  char *temporary; /* what is renamed; NULL: there is none (yet) */
+  bool nameless;   /* it gets its name when all is written: of a run that is killed nothing stays */
   FILE *stream;
   wafer_status status;
 };
@@ -132,8 +134,37 @@ static char *temporary_name(const char *target, unsigned n) {
   return name;
 }
 
-/* The descriptor of a new file beside the target, -1 with errno. */
+/* A file without a name in the target's folder; -1 where it could not get one later. */
+static int open_nameless(wafer_file *file) {
+  const char *slash = strrchr(file->target, '/');
+  char *folder = slash ? strndup(file->target, (size_t)(slash - file->target) + 1) : strdup(".");
+  bool named = folder && access("/proc/self/fd", X_OK) == 0;
+  int fd = named ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+  free(folder);
+  file->nameless = fd >= 0;
+  return fd;
+}
+
+/* Names it beside the target. */
+static bool give_name(wafer_file *file) {
+  char own[64];
+  snprintf(own, sizeof own, "/proc/self/fd/%d", fileno(file->stream));
+  for (unsigned n = 0; n < TEMPORARY_TRIES; n++) {
+    char *name = temporary_name(file->target, n);
+    if (!name) return errno = ENOMEM, false;
+    if (linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0)
+      return file->temporary = name, true;
+    free(name);
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+/* The descriptor of a new file beside the target, -1 with errno. Not every file system has some
+ * without names. */
 static int open_temporary(wafer_file *file) {
+  int nameless = open_nameless(file);
+  if (nameless >= 0) return nameless;
   for (unsigned n = 0; n < TEMPORARY_TRIES; n++) {
     char *name = temporary_name(file->target, n);
     if (!name) return errno = ENOMEM, -1;
@@ -208,7 +239,8 @@ static void sync_folder(const char *target) {
 static wafer_status finish(wafer_file *file) {
   if (file->status != WAFER_OK) return file->status;
   if (fflush(file->stream) != 0) return io_failure(file, "write");
-  if (file->temporary && fsync(fileno(file->stream)) != 0) return io_failure(file, "write");
+  if (file->target && fsync(fileno(file->stream)) != 0) return io_failure(file, "write");
+  if (file->nameless && !give_name(file)) return io_failure(file, "write");
   FILE *stream = file->stream;
   file->stream = NULL;
   if (fclose(stream) != 0) return io_failure(file, "write");

@@ -53,6 +53,9 @@ static wafer_status export(const arguments *a, wafer_arena *arena) {
   if (!weights) return cli_no_memory();
   WAFER_TRY(wafer_checkpoint_read(cli_diag(), arena, a->checkpoint, &about, weights, NULL));
   const char *model = a->model ? a->model : about.model;
+  const char *const files[] = {a->output, model};
+  WAFER_TRY(cli_check_apart("export", files, 1, WAFER_COUNT(files)));
+  WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(wafer_onnx_export(cli_diag(), model, weights, a->output));
   if (!a->quiet)
     printf("wrote %s: %s after %llu steps, %zu trained weights\n", a->output, model,

@@ -256,6 +256,10 @@ static uint64_t tokens_of(const scale_arguments *a, const wafer_plan *plan) {
 static wafer_status run(const scale_arguments *a, wafer_arena *arena) {
   const wafer_machine *machine;
   scale_table t = {.a = a};
+  const char *const files[] = {a->csv, a->svg, a->json, a->model, a->machine};
+  enum { WRITTEN = 3 };
+  WAFER_TRY(cli_check_apart("scale", files, WRITTEN, WAFER_COUNT(files)));
+  for (size_t i = 0; i < WRITTEN; i++) WAFER_TRY(cli_check_output(files[i]));
   WAFER_TRY(wafer_machine_open(cli_diag(), arena, a->machine, &machine));
   WAFER_TRY(choose(a, arena, machine, batch_of(a), &t.plan, &t.next));
   t.sequence = tokens_of(a, t.plan);

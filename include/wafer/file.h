@@ -22,8 +22,10 @@ wafer_status wafer_file_map(const wafer_diag *diag, wafer_arena *arena, const ch
                             wafer_bytes *out);
 
 /* A file being written. It appears under its name at commit, complete, or not at all: until then
- * the bytes are in a temporary file in the same folder. A target that exists and is not a regular
- * file (/dev/full, a pipe) and /dev/stdout get the bytes directly. */
+ * the bytes are in a file of the same folder that has no name, so that nothing stays of a process
+ * that is killed, or where the file system has none such in one with a name of its own. A target
+ * that exists and is not a regular file (/dev/full, a pipe) and /dev/stdout get the bytes directly.
+ */
 typedef struct wafer_file wafer_file;
 
 wafer_status wafer_file_begin(const wafer_diag *diag, const char *path, wafer_file **out);

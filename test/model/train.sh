@@ -86,6 +86,7 @@ xmllint --noout curve.svg || fail "the plot is no XML"
 grep -q 'MemoryX' score && fail "evaluation has an optimizer: $(cat score)"
 grep -q 'Accuracy=1.0000' score || fail "not learned: $(cat score)"
 "$wafer" export good -o out.onnx -q || fail "export"
+gives 1 "is an input as well" "$wafer" export good -o net.onnx
 "$wafer" train out.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --batch 20 >again || fail "eval of the export"
 [ "$(sed -n 's/.*Eval.*Loss/Loss/p' score)" = "$(sed -n 's/.*Eval.*Loss/Loss/p' again)" ] || fail "the export scores $(cat again), not $(cat score)"
 

@@ -142,6 +142,23 @@ expect 1 "is an input as well" "$wafer" run "$work/good.wplan" --input x="$work/
 expect 1 "is an input as well" "$wafer" check "$work/good.wplan" --report "$work/good.wplan"
 compile 1 "is an input as well" "$data/small_cnn.onnx" --machine small16 --keep "$work/good.wplan" \
   --report "$work/good.wplan"
+"$wafer" zoo mlp --widths 4,2 --batch 1 -o "$work/mlp.onnx" -q && cp "$work/mlp.onnx" "$work/same.onnx" || fail "zoo"
+for output in --json --csv --svg; do
+  expect 1 "is an input as well" "$wafer" scale "$work/mlp.onnx" --loss mse $output "$work/mlp.onnx"
+done
+expect 1 "is another output as well" "$wafer" scale "$work/mlp.onnx" --loss mse --json "$work/a" --csv "$work/a"
+expect 7 no/such "$wafer" scale "$work/mlp.onnx" --loss mse --csv "$work/no/such/a.csv"
+[ ! -s "$work/stdout" ] || fail "scale worked before it said that it cannot write"
+cmp -s "$work/same.onnx" "$work/mlp.onnx" || fail "scale wrote over its model"
 cmp -s "$data/small_cnn/in_x.npy" "$work/x.npy" || fail "an input was written over"
+# of a run that is killed nothing stays, where files can be without names: five gigabytes in a hidden file did
+mkdir "$work/killed"
+nameless=$(python3 -c "import os, sys; os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY); print('yes')" "$work" 2>/dev/null)
+"$wafer" zoo gpt3-xl --init 1 -q -o "$work/killed/xl.onnx" &
+writer=$!
+sleep 1
+kill -9 $writer
+wait $writer 2>/dev/null
+[ "$nameless" != yes ] || [ -z "$(ls -A "$work/killed")" ] || fail "killed while writing: left $(ls -A "$work/killed")"
 "$wafer" dump "$work/good.wplan" --verify >"$work/stdout" 2>&1 || fail "a plan was written over"
 finish "bad input: ok"

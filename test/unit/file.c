@@ -1,6 +1,8 @@
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "wafer/file.h"
 
 #include <CUnit/CUnit.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "caught.h"
@@ -55,6 +57,13 @@ static void what_is_not_a_file_is_refused(void) {
   scratch_remove(&in);
 }
 
+/* Whether files of this folder need no name. */
+static bool has_nameless(const scratch *in) {
+  int fd = open(in->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);
+  return fd >= 0 && access("/proc/self/fd", X_OK) == 0;
+}
+
 static void an_abort_leaves_the_old_file(void) {
   scratch in = scratch_create();
   const char *path = scratch_save(&in, "f", "old", 3);
@@ -62,7 +71,7 @@ static void an_abort_leaves_the_old_file(void) {
   char text[8] = "";
   CU_ASSERT_EQUAL(wafer_file_begin(NULL, path, &file), WAFER_OK);
   CU_ASSERT_EQUAL(wafer_file_write(file, "newer", 5), WAFER_OK);
-  CU_ASSERT_EQUAL(scratch_entries(&in, 0), 2);
+  CU_ASSERT_EQUAL(scratch_entries(&in, 0), has_nameless(&in) ? 1 : 2);
   CU_ASSERT_EQUAL(scratch_load(path, text, 8), 3);
   wafer_file_abort(file);
   wafer_file_abort(NULL);
