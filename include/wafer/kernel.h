@@ -24,8 +24,8 @@ extern "C" {
 typedef struct wafer_sparsity {
   bool sparse;
   uint64_t nonzeros;
-  uint64_t fullest; /* in the tile that has most, for the kernel's split; 0: not known, and costs
-                       take an estimate */
+  uint64_t fullest; /* in the tile that has most, for the kernel's split; 0 where there are
+                       non-zeros: not known, and costs take an estimate */
   uint64_t filled;  /* the same where each sum has one pair at least, if only of value 0 */
   uint32_t order;   /* not 0: rows and columns are dealt over the parts (wafer/deal.h), and this
                        number, of the weight, tells their orders from others */

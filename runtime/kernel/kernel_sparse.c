@@ -192,14 +192,19 @@ uint64_t kernel_apart_bytes(const kernel_view *k, uint32_t value, int dim, const
 
 #define ROOM_BEYOND 8 /* more room, by one part in these, for pairs that are not counted */
 
+/* A weight of zeros alone has none to count: its fullest tile is known to be empty. */
+static bool is_counted(const wafer_sparsity *is) {
+  return is->fullest || !is->nonzeros;
+}
+
 bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes) {
   if (k->sparse == UINT32_MAX || kernel_node(k, k->body->anchor)->operands[k->sparse] != value)
     return false;
   const wafer_sparsity *is = &k->body->sparsity[value];
-  if (is->uneven && !is->fullest) return false;
+  if (is->uneven && !is_counted(is)) return false;
   uint64_t all = kernel_mul(kernel_tile_elements(k, value), k->bytes[value]);
   *bytes = bytes_of(&k->weighed.pairs);
-  if (!is->fullest) *bytes = kernel_add(*bytes, *bytes / ROOM_BEYOND);
+  if (!is_counted(is)) *bytes = kernel_add(*bytes, *bytes / ROOM_BEYOND);
   if (*bytes > all) *bytes = all;
   return true;
 }

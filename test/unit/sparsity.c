@@ -304,6 +304,28 @@ static void pairs_take_their_room(void) {
   wafer_arena_destroy(arena);
 }
 
+/* A weight of zeros alone has none to count. A plan keeps the counts and not what sizing thought
+ * of the tiles, so both must give a core the same bytes: such plans could not be opened. */
+static void zeros_alone_take_the_same_room(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  wafer_diag diag = {0};
+  body_text b;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
+  body_text_begin(&b, "gemm", "2x3x3xf32 w:3x3xf32");
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
+  const wafer_split parts = split_text("rows1:3 cols2:3");
+  uint64_t bytes[2];
+  for (int uneven = 0; uneven < 2; uneven++) {
+    const wafer_sparsity is[2] = {{0}, {.sparse = true, .uneven = uneven}};
+    b.body.sparsity = is;
+    bytes[uneven] = wafer_kernel_input_bytes(m, &b.body, &parts, 1);
+  }
+  CU_ASSERT_EQUAL(bytes[0], bytes[1]);
+  CU_ASSERT(bytes[0] < 3 * sizeof(float));
+  wafer_arena_destroy(arena);
+}
+
 /* One row has all non-zeros, so a core has as many as there are, whatever is dealt: its tile has
  * room for all elements as soon as that is known. */
 static void uneven_tiles_are_counted_again(void) {
@@ -425,6 +447,7 @@ CU_TestInfo tests_sparsity[] = {
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
     {"filters in groups multiply what is not zero", filters_in_groups_multiply_what_is_not_zero},
     {"pairs take their room", pairs_take_their_room},
+    {"zeros alone take the same room", zeros_alone_take_the_same_room},
     {"uneven tiles are counted again", uneven_tiles_are_counted_again},
     {"small tiles and few rows are waste", small_tiles_and_few_rows_are_waste},
     {"sparse parameters keep their zeros", sparse_parameters_keep_their_zeros},
