@@ -162,10 +162,13 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
   const wafer_holding from = {.where = WAFER_AT_memoryx},
                       to = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < body->input_count; i++)
-    if (body->input_is_weight[i] && !(stays && size_stays(stays, i)))
-      sum += stream_cycles(m, &from, &to, weight_words(body, i));
-  return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
+  bool any = false; /* one without words is asked for in its turn, too */
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (!body->input_is_weight[i] || (stays && size_stays(stays, i))) continue;
+    any = true;
+    sum += stream_cycles(m, &from, &to, weight_words(body, i));
+  }
+  return any ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
 uint64_t size_weight_spread(const wafer_machine *m, const wafer_kernel_body *body, uint32_t input,
