@@ -43,6 +43,26 @@ static fabric_border border_of(const fabric_launch *l) {
   return l->body.ports[0].out ? FABRIC_BORDER_out : FABRIC_BORDER_in;
 }
 
+static bool takes(const wafer_kernel *k, uint32_t value) {
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    if (k->inputs[i] == value) return true;
+  return false;
+}
+
+/* Whether a kernel that begins with action `a` takes weights that come for its phase: one that
+ * takes none does not wait for them. */
+static bool takes_weights(const session_fabric *s, const wafer_phase *phase, uint32_t a) {
+  for (uint32_t end = wafer_phase_run_end(phase, a); a < end; a++)
+    for (uint32_t i = 0; i < phase->action_count; i++) {
+      if (phase->actions[i].kind != WAFER_ACTION_stream) continue;
+      const wafer_stream *t = &s->plan->streams[phase->actions[i].index];
+      if (t->from.where == WAFER_AT_memoryx &&
+          takes(&s->plan->kernels[phase->actions[a].index], t->value))
+        return true;
+    }
+  return false;
+}
+
 /* Samples of all stripes, and values of a phase, follow each other over the border, where the
  * latency and the way past other stripes count once. Weights of a phase stand before its actions
  * and behind those of the phase with which they leave, with which they share the time. They follow
@@ -61,8 +81,9 @@ uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_l
     c->border = FABRIC_BORDER_none;
   }
   if (c->border != FABRIC_BORDER_none && c->border == border_of(l)) return c->crossed;
-  return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, s->armed[l->of->phase])
-                                                      : c->now;
+  bool waits = action_of(s, l)->kind == WAFER_ACTION_kernel &&
+               takes_weights(s, session_fabric_phase(s, l), l->of->action);
+  return waits ? later(c->now, s->armed[l->of->phase]) : c->now;
 }
 
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,

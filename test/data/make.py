@@ -100,6 +100,13 @@ def borders():
          [value("y", 1, 8, 24, 24), value("z", 1, 8, 24, 24)], [])
 
 
+def late():
+    """A product between two activations, each with an output: the first kernel of a phase needs no weight."""
+    nodes = [node("Softmax", "x", "y"), node("MatMul", "y w", "z"), node("Softmax", "z", "u")]
+    w = np.random.default_rng(4).standard_normal((16, 16)).astype(np.float32)
+    save("late", nodes, [value("x", 2, 16)], [value(name, 2, 16) for name in "yzu"], [numpy_helper.from_array(w, "w")])
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -374,6 +381,7 @@ conform()
 steep()
 averages()
 borders()
+late()
 skips()
 early()
 turns()

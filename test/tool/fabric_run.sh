@@ -78,6 +78,9 @@ done
 # Values of a sample cross the border side by side, in both directions, while cores compute.
 gives 0 "" "$wafer" compile "$source/test/data/borders.onnx" -o p.wplan --machine small64 --mode pipelined
 for samples in 1 6; do gives 0 "total" "$wafer" check p.wplan --samples $samples --total 3; done
+# A kernel of a phase waits for its own weights alone: all of a phase waited for those of any, 13 % longer.
+gives 0 "" "$wafer" compile "$source/test/data/late.onnx" -o p.wplan --machine small64 --mode streaming
+gives 0 "output u" "$wafer" check p.wplan --total 2
 # Steps on the host: a kernel of a loop is called three times, and its cycles are those of one call.
 gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16 --mode streaming
 gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
