@@ -194,6 +194,10 @@ typedef struct fragment_under_way {
 static inline uint32_t fragment_sends_room(const wafer_machine *m) {
   return (m->microthreads - 1) / 2;
 }
+/* And so many for what a core waits for beside them. */
+static inline uint32_t fragment_waited_for(const wafer_machine *m) {
+  return m->microthreads - 1 - fragment_sends_room(m);
+}
 /* Does the code end with sends that go on? */
 bool fragment_goes_on(const wafer_machine *machine, const fragment *f, const fragment_code *code);
 /* Must what is under way end before the code begins? If not, or then, adds its own sends. */

@@ -26,9 +26,12 @@ bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_mach
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
   c->sent = WAFER_NEW(arena, uint64_t, cores);
   c->under_way = WAFER_NEW(arena, fragment_under_way, cores);
+  c->linked = WAFER_NEW(arena, fragment_under_way, cores);
+  c->threads = WAFER_NEW(arena, uint32_t, cores);
   c->passes = WAFER_NEW(arena, uint32_t, cores);
   c->part = WAFER_NEW(arena, uint32_t, cores);
-  return c->cores && c->links && c->sent && c->under_way && c->passes && c->part;
+  return c->cores && c->links && c->sent && c->under_way && c->linked && c->threads && c->passes &&
+         c->part;
 }
 
 /* A core passes word after word on: the one before it ends as much later as a word is under way; a
@@ -81,6 +84,16 @@ static void wait_for_sends(fragment_clock *c, const fragment *f, const fragment_
   c->cores[core] += code->sends;
 }
 
+/* Microthreads for the transfers of the code, as it is linked. */
+static uint32_t threads_of(const fragment_clock *c, const fragment *f, const fragment_code *code,
+                           size_t core) {
+  const wafer_machine *m = c->machine;
+  uint32_t before = c->linked[core].count;
+  if (!c->train || c->once || (!before && !(f->stream && code->sends))) return m->microthreads - 1;
+  if (fragment_waits(m, f, code, &c->linked[core])) before = 0;
+  return before || fragment_goes_on(m, f, code) ? fragment_waited_for(m) : m->microthreads - 1;
+}
+
 static void enter_part(fragment_clock *c, size_t core) {
   if (c->part[core] == c->entered) return;
   c->part[core] = c->entered;
@@ -96,6 +109,7 @@ static void compute(const walk *w, uint32_t phase) {
       size_t core = (size_t)(f->rect.y + y) * c->machine->width + f->rect.x + x;
       uint64_t *at = &c->cores[core];
       if (code == FRAGMENT_IDLE) continue;
+      if (phase == 0) c->threads[core] = threads_of(c, f, &f->codes[code], core);
       if (c->train && phase == 0) wait_for_sends(c, f, &f->codes[code], core);
       if (c->entered) enter_part(c, core);
       *at += cycles_of(&f->codes[code], phase, f->phase_count);
@@ -115,6 +129,7 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
   memset(c->sent, 0, cores * sizeof *c->sent);
   memset(c->under_way, 0, cores * sizeof *c->under_way);
   memset(c->part, 0, cores * sizeof *c->part);
+  if (!past) memset(c->linked, 0, cores * sizeof *c->linked);
   fragment_clock_enter(c, 0);
   c->edge = c->left = 0;
   c->out = (fragment_border){0};

@@ -15,7 +15,8 @@
  * later one in the order of the fragments waits for the words of the earlier one, which take longer
  * by as much the next time; so the first time is rehearsed. A core's transfers have microthreads by
  * turns: one that comes later than there are microthreads begins when the one so many before it has
- * ended, so that what goes back along a line may wait for what goes forth.
+ * ended, so that what goes back along a line may wait for what goes forth. Beside sends that go on
+ * there are fewer, and there are in all samples if in one: it is the same code.
  *
  * Words of the host come over the border port by port in turn, a word each: those of all values of
  * a sample side by side, of which the short ones are through first. */
@@ -68,11 +69,14 @@ typedef struct fragment_clock {
   uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
   uint64_t *sent;        /* the same: cycle in which its sends that go on end */
   fragment_under_way *under_way; /* the same: these sends */
+  fragment_under_way *linked; /* the same, as its code knows of them: of the sample before, too */
+  uint32_t *threads;          /* the same: microthreads for transfers of the fragment at hand */
   uint32_t *passes;              /* the same: of the fragment at hand, that are still to come */
   uint32_t *part;                /* the same: of what the core did last */
   uint32_t entered; /* the part at hand, as whoever goes through fragments numbers them */
   uint64_t begun;   /* when the last core came to it */
   bool train;       /* of samples: sends go on, and blocks of a bus are a cycle apart */
+  bool once;        /* what comes once, ahead of the samples */
   const fragment_round *round; /* of the sample at hand; NULL: values cross one after the other */
   int64_t edge;                /* when the border has room for more words of the host */
   fragment_border out;
@@ -111,7 +115,8 @@ void fragment_border_pass(fragment_border *b, int64_t from, int64_t cycles);
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine);
 /* What comes next is a part of its own, 0: of none. */
 void fragment_clock_enter(fragment_clock *c, uint32_t part);
-/* Back to cycle 0, what `past` knows of shared links kept. */
+/* Back to cycle 0, what `past` knows of shared links kept, and what is under way where a sample
+ * begins; NULL: nothing is. */
 void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count);
 /* Moves the clocks of the cores that the fragment runs on. `past`: the fragment's, NULL at first.
  * False: out of memory. */

@@ -78,11 +78,6 @@ static void put_mark(writer *w, uint32_t value) {
 
 /* ---- sends that go on ---- */
 
-/* Microthreads for what a core waits for; those for sends that go on come behind. */
-static uint32_t waited_for(const wafer_machine *m) {
-  return m->microthreads - 1 - fragment_sends_room(m);
-}
-
 static void put_joins(writer *w, uint32_t first, uint32_t count) {
   for (uint32_t t = 0; t < count; t++)
     w->code[w->count++] =
@@ -90,13 +85,13 @@ static void put_joins(writer *w, uint32_t first, uint32_t count) {
 }
 
 static void end_sends(writer *w, uint32_t count) {
-  put_joins(w, waited_for(w->l->machine), count);
+  put_joins(w, fragment_waited_for(w->l->machine), count);
 }
 
 /* Beside what is under way: the code at `entry` on the other microthreads, pass by pass, all but
  * the sends at its end. */
 static void use_others(writer *w, uint32_t entry, uint32_t end) {
-  uint32_t threads = waited_for(w->l->machine), moves = 0, from = entry;
+  uint32_t threads = fragment_waited_for(w->l->machine), moves = 0, from = entry;
   w->count = entry;
   while (from < end) {
     wafer_instruction code = w->code[from++];
@@ -113,7 +108,7 @@ static void use_others(writer *w, uint32_t entry, uint32_t end) {
 
 /* The sends that end the code, each behind those before it, on microthreads of their own. */
 static void go_on(writer *w, const wafer_instruction *sends, uint32_t count, uint32_t before) {
-  uint32_t first = waited_for(w->l->machine);
+  uint32_t first = fragment_waited_for(w->l->machine);
   for (uint32_t i = 0; i < count; i++) {
     wafer_instruction code = sends[i];
     code.after = (uint8_t)(before + i ? first + before + i : 0);

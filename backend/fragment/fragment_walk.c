@@ -43,7 +43,7 @@ static bool is_host(const walk *w, const fragment_bus *bus, uint32_t q) {
  * transfers before it have ended, each of a list after an even part of the time of all. */
 static int64_t thread_free(const walk *w, uint32_t p, uint32_t transfer) {
   const fragment_transfers *all = &w->line->transfers[p];
-  uint32_t threads = w->c->machine->microthreads - 1;
+  uint32_t threads = w->threads[p];
   int64_t at = w->enter[p];
   for (uint32_t i = 0, left = transfer < threads ? 0 : transfer - threads + 1; left; i++) {
     uint32_t count = all->count[i], of = left < count ? left : count;
@@ -68,6 +68,16 @@ static int64_t list_ends(walk *w, uint32_t p, uint32_t list, uint64_t words, int
   if (count > 1)
     end = later(end, thread_free(w, p, before + count - 1) + w->setup + (int64_t)(words / count));
   return *last = later(*last, end);
+}
+
+/* A core that takes more messages than it has microthreads sets up for the others between them.
+ * `first`: when the first word is there. */
+static int64_t takes_until(walk *w, uint32_t p, uint32_t list, int64_t first) {
+  int64_t *begins = &w->begins[p * FRAGMENT_TRANSFERS + list];
+  uint32_t count = w->line->transfers[p].count[list];
+  int64_t rounds = count ? (count - 1) / w->threads[p] : 0;
+  if (first < *begins) *begins = first;
+  return rounds ? *begins + count + rounds * w->setup : INT64_MIN;
 }
 
 /* ---- a bus, block by block ---- */
@@ -127,7 +137,11 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
   }
   hold(p, limit, t->at);
   int64_t end = p->time + way + (host ? 0 : w->ramp);
-  if (!host) end = list_ends(w, at, list, t->words, later(end, ready + words));
+  if (!host) {
+    int64_t first = later(ready, p->first + way + w->ramp);
+    end = later(later(end, ready + words), takes_until(w, at, list, first));
+    end = list_ends(w, at, list, t->words, end);
+  }
   past[w->times % AHEAD] = end;
   *done = later(*done, end);
   if (host) w->left = later(w->left, end);
@@ -311,11 +325,17 @@ static void pass_line(walk *w, uint32_t first, uint32_t count) {
   w->trunk = first + count / 2;
   for (uint32_t p = line->border; p < line->length; p++) {
     w->enter[p] = 0;
-    for (uint32_t i = 0; i < count && line->busy[p]; i++)
-      w->enter[p] = later(w->enter[p], enter(w, core_at(w, first + i, p)));
+    w->threads[p] = w->c->machine->microthreads - 1;
+    for (uint32_t i = 0; i < count && line->busy[p]; i++) {
+      size_t core = core_at(w, first + i, p);
+      w->enter[p] = later(w->enter[p], enter(w, core));
+      if (w->c->threads[core] < w->threads[p]) w->threads[p] = w->c->threads[core];
+    }
     w->done[p] = w->enter[p] + (int64_t)line->busy[p];
-    for (uint32_t i = 0; i < FRAGMENT_TRANSFERS; i++)
-      w->ends[p * FRAGMENT_TRANSFERS + i] = w->enter[p];
+    for (uint32_t i = p * FRAGMENT_TRANSFERS; i < (p + 1) * FRAGMENT_TRANSFERS; i++) {
+      w->ends[i] = w->enter[p];
+      w->begins[i] = INT64_MAX;
+    }
   }
   w->enter[0] = line->border ? 0 : w->enter[0];
   w->done[0] = line->border ? 0 : w->done[0];
@@ -352,8 +372,10 @@ bool walk_lines(walk *w) {
   wafer_arena *arena = wafer_arena_create();
   w->enter = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
   w->done = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
+  w->threads = arena ? WAFER_NEW(arena, uint32_t, longest) : NULL;
   w->ends = arena ? WAFER_NEW(arena, int64_t, FRAGMENT_TRANSFERS * (size_t)longest) : NULL;
-  bool made = w->enter && w->done && w->ends;
+  w->begins = arena ? WAFER_NEW(arena, int64_t, FRAGMENT_TRANSFERS * (size_t)longest) : NULL;
+  bool made = w->enter && w->done && w->threads && w->ends && w->begins;
   for (uint32_t i = 0; made && i < f->line_count; i++) {
     w->line = &f->lines[i];
     for (uint32_t s = 0; s < w->line->span_count; s++) {

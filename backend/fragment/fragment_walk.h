@@ -13,7 +13,9 @@ typedef struct walk {
   uint32_t trunk;        /* coordinate of the line whose links are used */
   int64_t *past;         /* of the bus at hand */
   int64_t *enter, *done; /* of each position of the line */
+  uint32_t *threads;     /* the same: microthreads for its transfers */
   int64_t *ends;         /* the same: of each of its FRAGMENT_TRANSFERS, so far */
+  int64_t *begins;       /* the same: when the first word of these is there */
   int64_t edge;          /* the clock's, behind this fragment */
   int64_t border;        /* cycles for which its words keep the border busy */
   int64_t left;          /* the clock's, behind this fragment */

@@ -217,8 +217,10 @@ static bool pass_all(launcher *l, const launch_pieces *p, first_samples *times, 
   for (uint32_t i = 0; i < p->step_count; i++)
     if (p->steps[i] != FRAGMENT_ENDS && !pass(c, p, i, past)) return false;
   fragment_clock_restart(c, past, p->count);
+  c->once = true;
   for (uint32_t i = 0; i < p->once; i++)
     if (!pass(c, p, i, past)) return false;
+  c->once = false;
   for (uint64_t round = 0; done < samples; round++) {
     wafer_progress(l->ctx->diag, "a train of core programs: samples", done, samples);
     for (uint32_t i = 0; i < count; i++) {

@@ -107,6 +107,13 @@ def late():
     save("late", nodes, [value("x", 2, 16)], [value(name, 2, 16) for name in "yzu"], [numpy_helper.from_array(w, "w")])
 
 
+def halves():
+    """Thirty elements, each on a core of its own, to one core: in f16 a message each."""
+    nodes = [node("Elu", "x", "e"), node("MatMul", "e w", "y")]
+    w = np.random.default_rng(5).standard_normal((6, 2)).astype(np.float32)
+    save("halves", nodes, [value("x", 1, 5, 6)], [value("y", 1, 5, 2)], [numpy_helper.from_array(w, "w")])
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -382,6 +389,7 @@ steep()
 averages()
 borders()
 late()
+halves()
 skips()
 early()
 turns()
