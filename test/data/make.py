@@ -114,6 +114,12 @@ def halves():
     save("halves", nodes, [value("x", 1, 5, 6)], [value("y", 1, 5, 2)], [numpy_helper.from_array(w, "w")])
 
 
+def narrow():
+    """Sums whose last bit decides how a value of the model's own f16 is rounded."""
+    save("narrow", [node("MeanVarianceNormalization", "x", "y", axes=[0, 2, 3])],
+         [value("x", 4, 4, 9, 11, dtype=TensorProto.FLOAT16)], [value("y", 4, 4, 9, 11, dtype=TensorProto.FLOAT16)], check=False)
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -390,6 +396,7 @@ averages()
 borders()
 late()
 halves()
+narrow()
 skips()
 early()
 turns()

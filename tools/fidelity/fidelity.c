@@ -26,7 +26,7 @@ static const char usage[] =
     "together)\n"
     "      --streams          streams too\n"
     "      --tol T            outputs, and what a kernel makes, may differ by T times the largest\n"
-    "                         (1e-5; with f16 storage 2e-3)\n"
+    "                         (1e-5; with f16 storage or values 2e-3, with bf16 values 1.6e-2)\n"
     "      --mean P           fail when the mean difference of cycles per kernel is above P "
     "percent\n"
     "      --total P          fail when the total is off by more than P percent\n"

@@ -74,8 +74,18 @@ double check_difference(const wafer_view *got, const wafer_view *wanted, double 
   return apart == 0 ? 0 : apart / (largest > 0 ? largest : 1);
 }
 
+static bool makes(const wafer_plan *plan, wafer_dtype dtype) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    for (uint32_t n = 0; n < plan->kernels[k].body.node_count; n++)
+      if (plan->kernels[k].body.nodes[n].type.dtype == dtype) return true;
+  return false;
+}
+
+/* What is rounded to a narrow type is a step of it apart where sums differ in their last bit. */
 static double tolerance(const check_arguments *a, const wafer_plan *plan) {
-  return !isnan(a->run.tol) ? a->run.tol : plan->storage == WAFER_DTYPE_f16 ? 2e-3 : 1e-5;
+  if (!isnan(a->run.tol)) return a->run.tol;
+  if (makes(plan, WAFER_DTYPE_bf16)) return 1.6e-2;
+  return plan->storage == WAFER_DTYPE_f16 || makes(plan, WAFER_DTYPE_f16) ? 2e-3 : 1e-5;
 }
 
 /* What the differences of an output are relative to, if its largest element is less. */
