@@ -173,6 +173,8 @@ wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, 
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
 /* Streaming: when the launch begins, then what it adds to the clock. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l);
+/* How the launch crosses the border of the wafer. */
+fabric_border session_fabric_border(const session_fabric *s, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
                          uint32_t samples); /* of those that it has, none twice */
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);

@@ -167,12 +167,12 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   }
 }
 
-/* A copy of each operand's part; a pad fills the result first. */
+/* A copy of each operand's part; a pad fills the result first. Nothing takes none. */
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint64_t cycles = kernel_move_copy(k, node);
   uint64_t again = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
-  if (n->op == WAFER_OP_pad) return kernel_mul(2, cycles);
+  if (n->op == WAFER_OP_pad || !cycles) return kernel_mul(2, cycles);
   return kernel_add(cycles, (n->operand_count - 1) * again);
 }
 

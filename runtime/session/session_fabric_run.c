@@ -231,12 +231,6 @@ static wafer_status check_cancel(const session_fabric *s, uint32_t launch) {
                     "cancelled at launch %u of %u", launch, s->launch_count);
 }
 
-static bool gives_output(const fabric_launch *l) {
-  for (uint32_t p = 0; p < l->body.port_count; p++)
-    if (l->body.ports[p].out) return true;
-  return false;
-}
-
 /* The samples of a launch, of a band's to `end` - 1, one in each band; none: false. A round of
  * stripes that is not full is filled up with the last sample. */
 static bool take_samples(const session_fabric *s, const wafer_launch *launch, uint64_t first,
@@ -272,7 +266,8 @@ static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t 
     WAFER_TRY(session_fabric_launch(s, l, &io));
     uint64_t sample = first + l->of->sample; /* from `end` on it fills the round up, and is none */
     session_fabric_tick(s, c, l, sample < end ? samples_of(&io) : 0);
-    if (sample == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
+    if (sample == 0 && session_fabric_border(s, l) == FABRIC_BORDER_out)
+      s->stats.latency_cycles = c->now;
     wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
                    own * s->launch_count);
   }

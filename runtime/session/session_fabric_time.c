@@ -38,9 +38,13 @@ uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_laun
 
 /* ---- streaming ---- */
 
-static fabric_border border_of(const fabric_launch *l) {
-  if (!l->body.port_count) return FABRIC_BORDER_none;
-  return l->body.ports[0].out ? FABRIC_BORDER_out : FABRIC_BORDER_in;
+/* A value without elements crosses it like others: no word does, but the host waits for it. */
+fabric_border session_fabric_border(const session_fabric *s, const fabric_launch *l) {
+  if (l->of->kind != WAFER_LAUNCH_action || action_of(s, l)->kind != WAFER_ACTION_stream)
+    return FABRIC_BORDER_none;
+  const wafer_stream *t = &s->plan->streams[action_of(s, l)->index];
+  if (t->from.where == WAFER_AT_edge) return FABRIC_BORDER_in;
+  return t->to.where == WAFER_AT_edge ? FABRIC_BORDER_out : FABRIC_BORDER_none;
 }
 
 static bool takes(const wafer_kernel *k, uint32_t value) {
@@ -80,7 +84,8 @@ uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_l
     c->start = c->now;
     c->border = FABRIC_BORDER_none;
   }
-  if (c->border != FABRIC_BORDER_none && c->border == border_of(l)) return c->crossed;
+  if (c->border != FABRIC_BORDER_none && c->border == session_fabric_border(s, l))
+    return c->crossed;
   bool waits = action_of(s, l)->kind == WAFER_ACTION_kernel &&
                takes_weights(s, session_fabric_phase(s, l), l->of->action);
   return waits ? later(c->now, s->armed[l->of->phase]) : c->now;
@@ -99,7 +104,7 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
   }
   const wafer_phase *phase = session_fabric_phase(s, l);
   uint64_t way = l->of->sample % s->plan->stripes * s->plan->stripe_columns * m->hop_cycles;
-  c->border = border_of(l);
+  c->border = session_fabric_border(s, l);
   c->crossed = s->start + (cycles > way ? cycles - way : 0);
   if (c->border != FABRIC_BORDER_none) cycles += m->edge_latency_cycles;
   session_fabric_watch_launch(s, l, cycles);

@@ -120,6 +120,13 @@ def narrow():
          [value("x", 4, 4, 9, 11, dtype=TensorProto.FLOAT16)], [value("y", 4, 4, 9, 11, dtype=TensorProto.FLOAT16)], check=False)
 
 
+def nothing():
+    """Values without elements, and a weight for them."""
+    nodes = [node("Concat", "x x", "c", axis=0), node("MatMul", "c w", "y")]
+    w = np.random.default_rng(6).standard_normal((3, 2)).astype(np.float32)
+    save("nothing", nodes, [value("x", 2, 0, 3)], [value("y", 4, 0, 2)], [numpy_helper.from_array(w, "w")])
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -397,6 +404,7 @@ borders()
 late()
 halves()
 narrow()
+nothing()
 skips()
 early()
 turns()
