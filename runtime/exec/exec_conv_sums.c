@@ -1,7 +1,8 @@
-/* A convolution whose input channels are cut over cores, summed in the order in which cores do it:
- * each part of the channels from zero, taps first and channels innermost, the bias on the first
- * part; then parts along chains (wafer_sum_order), from the last to the first. A library has an
- * order of its own, and a network may multiply what that leaves in f32 (docs/validation.md).
+/* A convolution summed in the order in which cores do it: each part of the channels from zero, taps
+ * first and channels innermost, the bias on the first part; then, where input channels are cut over
+ * cores, parts along chains (wafer_sum_order), from the last to the first. A library has an order
+ * of its own where they are cut, and on some hosts always, and a network may multiply what that
+ * leaves in f32 (docs/validation.md).
  *
  * PLACES windows and a vector of filters are a tile, whose sums and whose chain stay in registers.
  * Weights lie in the order in which a tile meets them, FILTERS of them side by side, the last ones
@@ -369,7 +370,7 @@ static bool make_parts(exec_program *p, sums_stage *s, const wafer_sum_order *or
   for (uint32_t i = parts; i-- > 0;) {
     uint32_t row = i / order->cols, col = i % order->cols;
     int64_t from = i * length, to = from + length;
-    const bool ends[MOST_CHAINS] = {order->cols > 1 && col % order->col_group == 0,
+    const bool ends[MOST_CHAINS] = {parts == 1 || (order->cols > 1 && col % order->col_group == 0),
                                     order->cols > order->col_group && col == 0,
                                     order->rows > 1 && col == 0 && row % order->row_group == 0,
                                     order->rows > order->row_group && i == 0};
@@ -414,9 +415,19 @@ static wafer_status add(exec_program *p, exec_op *op, sums_stage *s) {
   return WAFER_OK;
 }
 
+/* Channels that are cut; and all of them where the library adds up as cores do with AVX-512 alone:
+ * with AVX2 it goes through channels block by block. Groups are never cut, and have few channels.
+ */
+static bool is_wanted(const exec_op *op) {
+  if (!op->sums) return false;
+  if (op->sums->rows * op->sums->cols > 1) return true;
+  return wafer_attr_int(&op->node->attrs, WAFER_ATTR_group) == 1 &&
+         strcmp(vmath_instruction_set(), "avx512") != 0;
+}
+
 wafer_status exec_build_conv_sums(exec_program *p, exec_op *op) {
   const wafer_sum_order *order = op->sums;
-  if (!order || order->rows * order->cols < 2) return WAFER_OK;
+  if (!is_wanted(op)) return WAFER_OK;
   sums_stage *s = WAFER_NEW(p->arena, sums_stage, 1);
   if (!s) return exec_no_memory(p);
   *s = (sums_stage){.stage = {.run = run, .loc = p->loc},

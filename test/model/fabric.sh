@@ -25,12 +25,14 @@ for mode in streaming pipelined; do
   compares small_cnn-f16 $mode "--dtype f16" "" "$data/small_cnn.onnx"
 done
 # Weights that multiply what the order of f32 sums leaves: both fidelities add up taps, then channels, then the bias, then
-# the parts of channels that are cut, so convolutions are equal to the last bit however they are cut.
-tol=1e-5
+# the parts of channels that are cut, so convolutions are equal to the last bit however they are cut. But for filters of
+# groups, on hosts without AVX-512: the library begins them with the bias there.
+tol=1e-5 grouped=1e-5
 grep -q ' fma' /proc/cpuinfo 2>/dev/null && tol=1e-9
+grep -q ' avx512bw' /proc/cpuinfo 2>/dev/null && grouped=1e-9
 for mode in streaming pipelined; do
   for machine in small16 small64 wse1 wse2 wse3; do
-    compares steep $mode "--machine $machine" "--tol $tol" "$data/steep.onnx"
+    compares steep $mode "--machine $machine" "--tol $grouped" "$data/steep.onnx"
     compares skips $mode "--machine $machine" "--tol $tol" "$data/skips.onnx"
   done
 done
