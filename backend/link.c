@@ -194,8 +194,8 @@ static void start(linking *l) {
     if (l->pieces[i]) l->plan->mode = l->pieces[i]->mode;
 }
 
-/* Until the weights of a piece are there: a pipeline waits for them with each call, since others
- * have run on its cores. */
+/* Until the weights of a piece are there: a pipeline waits for them where another ran on its cores
+ * last. */
 static uint64_t arrival(const linking *l, uint32_t function) {
   const wafer_plan *piece = l->pieces[function];
   const wafer_machine *m = l->ctx->machine;
@@ -205,12 +205,12 @@ static uint64_t arrival(const linking *l, uint32_t function) {
   return wafer_machine_transfer_cycles(m, words * WAFER_WAVELET_BYTES, m->memoryx_bytes_per_second);
 }
 
-/* The mode that was not taken, as its pieces were sized. */
-static uint64_t estimate(const linking *l, uint32_t function, bool pipelined) {
+/* A call in the mode that was not taken, as its piece was sized. */
+static wafer_call estimate(const linking *l, uint32_t function, bool pipelined) {
   const wafer_plan *piece = l->pieces[function];
-  if (!piece) return 0;
-  return pipelined ? piece->pipelined.latency_cycles + arrival(l, function)
-                   : piece->streaming.latency_cycles;
+  if (!piece) return (wafer_call){0};
+  if (!pipelined) return (wafer_call){.cycles = piece->streaming.latency_cycles};
+  return (wafer_call){.cycles = piece->pipelined.latency_cycles, .load = arrival(l, function)};
 }
 
 /* Samples go one by one, each of them the way that takes longest. */
@@ -219,14 +219,16 @@ static wafer_status measure(linking *l) {
   const bool pipelined = plan->mode == WAFER_MODE_pipelined;
   wafer_mode_cost *cost = pipelined ? &plan->pipelined : &plan->streaming,
                   *other = pipelined ? &plan->streaming : &plan->pipelined;
-  uint64_t *cycles = WAFER_NEW(l->ctx->arena, uint64_t, plan->function_count);
+  wafer_call *calls = WAFER_NEW(l->ctx->arena, wafer_call, plan->function_count);
   wafer_timeline timeline = {0};
-  if (!cycles) return no_memory(l);
+  if (!calls) return no_memory(l);
   WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, 1, &timeline));
-  cost->latency_cycles = cost->interval_cycles = timeline.latency_cycles;
-  for (uint32_t i = 0; i < plan->function_count; i++) cycles[i] = estimate(l, i, !pipelined);
-  wafer_plan_longest_way(plan, 0, cycles, NULL);
-  other->latency_cycles = other->interval_cycles = cycles[0];
+  cost->latency_cycles = timeline.latency_cycles;
+  cost->interval_cycles = timeline.interval_cycles;
+  for (uint32_t i = 0; i < plan->function_count; i++) calls[i] = estimate(l, i, !pipelined);
+  wafer_plan_longest_way(plan, 0, calls);
+  other->latency_cycles = wafer_call_latency(&calls[0]);
+  other->interval_cycles = wafer_call_interval(&calls[0]);
   return WAFER_OK;
 }
 

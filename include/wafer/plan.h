@@ -413,19 +413,32 @@ typedef struct wafer_timeline {
 
 /* Runs functions[function] for `samples` samples. Edge rates of 0 mean the machine's. Of a host
  * function: the wafer's cycles alone, the longer branch of an `if`, one trip of a loop, samples one
- * after the other. */
+ * after the other; latency_cycles are those of the first, which finds no weights on the wafer. */
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
 
-/* The way of a sample of functions[function] that takes longest. `cycles`, per function: given of
- * those of the wafer, found of those of the host. `calls`, per function, or NULL: how often it is
- * called on the way. */
-void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, uint64_t *cycles,
-                            uint64_t *calls);
-/* The same from functions[0] on, which is of the host: what each function takes by the plan's
- * timeline. */
-wafer_status wafer_plan_function_cycles(const wafer_diag *diag, const wafer_plan *plan,
-                                        uint64_t *cycles, uint64_t *calls);
+/* Until the weights of a pipeline's function of the wafer are there: its `load` steps, bytes at
+ * MemoryX's rate and latency. They stay until another function runs. 0 in weight streaming. */
+uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *function);
+
+/* What calls of a function take on the way of a sample that takes longest. */
+typedef struct {
+  uint64_t cycles;      /* of a call that finds the weights of `first` on the wafer */
+  uint64_t load;        /* until these are there, where another function ran last */
+  uint64_t calls;       /* a sample */
+  uint64_t loads;       /* of these that find another's weights, samples going the same way */
+  uint32_t first, last; /* functions of the wafer that run in it; WAFER_NONE: none does */
+} wafer_call;
+
+/* A call behind another function's; and one behind itself, as samples of one way follow. */
+uint64_t wafer_call_latency(const wafer_call *call);
+uint64_t wafer_call_interval(const wafer_call *call);
+
+/* The way of a sample of functions[function] that takes longest, behind another function. `calls`,
+ * per function: `cycles` and `load` are given of those of the wafer, all else is found. */
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_call *calls);
+/* The same from functions[0] on, which is of the host: by the plan's timeline. */
+wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan, wafer_call *calls);
 
 /* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs
  * its micro-batches, drains, and only then do weights change. Each part waits for the one before.

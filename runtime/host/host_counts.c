@@ -9,6 +9,7 @@ struct host_counts {
   wafer_arena *arena;
   const wafer_plan *plan;
   uint64_t samples; /* since it forgot */
+  uint32_t last;    /* function whose weights are on the wafer; WAFER_NONE: none's */
   wafer_run_stats sum;
   /* What the sum's arrays are; `load` of fabric fidelity asks for the last four. */
   uint64_t *kernel_busy, *stream_busy, *phase_cycles, *phase_runs, *core_cycles, *link_wavelets;
@@ -49,6 +50,7 @@ host_counts *host_counts_create(const wafer_plan *plan, wafer_session_options *o
   }
   *c = (host_counts){.arena = arena,
                      .plan = plan,
+                     .last = WAFER_NONE,
                      .kernel_busy = WAFER_NEW(arena, uint64_t, plan->kernel_count),
                      .stream_busy = WAFER_NEW(arena, uint64_t, plan->stream_count),
                      .phase_cycles = WAFER_NEW(arena, uint64_t, plan->phase_count),
@@ -106,8 +108,15 @@ static void add_load(wafer_load *to, const wafer_load *more, size_t count) {
   }
 }
 
-void host_counts_call(host_counts *c, const wafer_function *f, const wafer_run_stats *of) {
+void host_counts_load(host_counts *c, uint32_t function) {
+  if (function != c->last)
+    c->sum.total_cycles += wafer_plan_load_cycles(c->plan, &c->plan->functions[function]);
+  c->last = function;
+}
+
+void host_counts_call(host_counts *c, uint32_t function, const wafer_run_stats *of) {
   const wafer_plan *plan = c->plan;
+  const wafer_function *f = &plan->functions[function];
   c->sum.total_cycles += of->total_cycles;
   c->sum.hops += of->hops;
   c->sum.elements += of->elements;

@@ -123,6 +123,7 @@ static wafer_status call_unit(host_plan *p, uint32_t function, wafer_item *const
     status = check_item(p, f->inputs[i], inputs[i]);
     views[i] = inputs[i]->tensor;
   }
+  if (status == WAFER_OK) host_counts_load(p->counts, function);
   if (p->faults) p->faults->start = host_counts_stats(p->counts).total_cycles;
   if (status == WAFER_OK)
     status = wafer_session_run(unit, views, f->input_count, made, f->output_count);
@@ -131,7 +132,7 @@ static wafer_status call_unit(host_plan *p, uint32_t function, wafer_item *const
   if (status != WAFER_OK) release_all(outputs, f->output_count);
   if (status == WAFER_OK) {
     wafer_run_stats stats = wafer_session_stats(unit);
-    host_counts_call(p->counts, f, &stats);
+    host_counts_call(p->counts, function, &stats);
   }
   free(views);
   return status;

@@ -5,9 +5,7 @@
 
 #include "timeline.h"
 
-/* Cycles until the weights of a pipeline's `load` steps are there: each call brings them anew,
- * since other functions ran on the same cores in between. */
-static uint64_t load_cycles(const wafer_plan *plan, const wafer_function *f) {
+uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *f) {
   uint64_t bytes = 0;
   if (plan->mode != WAFER_MODE_pipelined) return 0;
   for (uint32_t i = 0; i < f->step_count; i++) {
@@ -23,76 +21,128 @@ static uint64_t load_cycles(const wafer_plan *plan, const wafer_function *f) {
                                        plan->machine->memoryx_bytes_per_second);
 }
 
-/* Of what a step may call the one that takes longest, the first of equals; WAFER_NONE: it calls
- * nothing. */
-static uint32_t longest_of(const wafer_step *s, const uint64_t *cycles) {
-  uint32_t longest = s->body_count ? s->bodies[0] : WAFER_NONE;
-  for (uint32_t i = 1; i < s->body_count; i++)
-    if (cycles[s->bodies[i]] > cycles[longest]) longest = s->bodies[i];
-  return longest;
+static bool on_wafer(const wafer_function *f) {
+  return f->step_count && !wafer_function_on_host(f);
 }
 
 static void add(uint64_t *to, uint64_t more) {
   if (__builtin_add_overflow(*to, more, to)) *to = UINT64_MAX;
 }
 
+static uint64_t times(uint64_t a, uint64_t b) {
+  uint64_t all;
+  return __builtin_mul_overflow(a, b, &all) ? UINT64_MAX : all;
+}
+
+uint64_t wafer_call_latency(const wafer_call *call) {
+  uint64_t all = call->cycles;
+  add(&all, call->load);
+  return all;
+}
+
+uint64_t wafer_call_interval(const wafer_call *call) {
+  return call->first == call->last ? call->cycles : wafer_call_latency(call);
+}
+
+/* Of what a step may call the one that takes longest, the first of equals; WAFER_NONE: it calls
+ * nothing. */
+static uint32_t longest_of(const wafer_step *s, const wafer_call *calls) {
+  uint32_t longest = s->body_count ? s->bodies[0] : WAFER_NONE;
+  for (uint32_t i = 1; i < s->body_count; i++)
+    if (wafer_call_latency(&calls[s->bodies[i]]) > wafer_call_latency(&calls[longest]))
+      longest = s->bodies[i];
+  return longest;
+}
+
+/* What a function of the host takes, those that it calls being known. */
+static wafer_call join(const wafer_function *f, const wafer_call *calls) {
+  wafer_call all = {.first = WAFER_NONE, .last = WAFER_NONE};
+  for (uint32_t s = 0; s < f->step_count; s++) {
+    uint32_t body = longest_of(&f->steps[s], calls);
+    const wafer_call *c = body == WAFER_NONE ? NULL : &calls[body];
+    if (!c || c->first == WAFER_NONE) continue;
+    add(&all.cycles, c->cycles);
+    if (all.first == WAFER_NONE) {
+      all.first = c->first;
+      all.load = c->load;
+    } else if (all.last != c->first) {
+      add(&all.cycles, c->load);
+    }
+    all.last = c->last;
+  }
+  return all;
+}
+
+/* Adds the calls of a function of the host, itself called so often, and of these the loads but for
+ * that of the first, which its caller knows of. */
+static void count(const wafer_function *f, uint64_t called, wafer_call *calls) {
+  uint32_t last = WAFER_NONE;
+  for (uint32_t s = 0; called && s < f->step_count; s++) {
+    uint32_t body = longest_of(&f->steps[s], calls);
+    if (body == WAFER_NONE) continue;
+    add(&calls[body].calls, called);
+    if (calls[body].first == WAFER_NONE) continue;
+    if (last != WAFER_NONE && last != calls[body].first)
+      add(&calls[calls[body].first].loads, called);
+    last = calls[body].last;
+  }
+}
+
 /* Calls go to larger indices. */
-void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, uint64_t *cycles,
-                            uint64_t *calls) {
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_call *calls) {
   for (uint32_t i = plan->function_count; i-- > function;) {
-    const wafer_function *f = &plan->functions[i];
-    if (f->step_count && !wafer_function_on_host(f)) continue;
-    cycles[i] = 0;
-    for (uint32_t s = 0; s < f->step_count; s++) {
-      uint32_t body = longest_of(&f->steps[s], cycles);
-      if (body != WAFER_NONE) add(&cycles[i], cycles[body]);
-    }
+    if (on_wafer(&plan->functions[i]))
+      calls[i] =
+          (wafer_call){.cycles = calls[i].cycles, .load = calls[i].load, .first = i, .last = i};
+    else
+      calls[i] = join(&plan->functions[i], calls);
   }
-  if (!calls) return;
-  memset(calls, 0, plan->function_count * sizeof *calls);
-  calls[function] = 1;
-  for (uint32_t i = function; i < plan->function_count; i++) {
-    const wafer_function *f = &plan->functions[i];
-    for (uint32_t s = 0; calls[i] && wafer_function_on_host(f) && s < f->step_count; s++) {
-      uint32_t body = longest_of(&f->steps[s], cycles);
-      if (body != WAFER_NONE) add(&calls[body], calls[i]);
-    }
-  }
+  const wafer_call *whole = &calls[function];
+  calls[function].calls = 1;
+  if (whole->first != whole->last) calls[whole->first].loads = 1;
+  for (uint32_t i = function; i < plan->function_count; i++)
+    if (!on_wafer(&plan->functions[i])) count(&plan->functions[i], calls[i].calls, calls);
 }
 
 static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *plan,
-                                   uint32_t function, wafer_timeline *out, uint64_t *of) {
+                                   uint32_t function, wafer_timeline *out, wafer_call *calls) {
   for (uint32_t i = function; i < plan->function_count; i++) {
     const wafer_function *f = &plan->functions[i];
     wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
-    if (!f->step_count || wafer_function_on_host(f)) continue;
+    if (!on_wafer(f)) continue;
     WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
-    of[i] = one.total_cycles + load_cycles(plan, f);
+    calls[i] = (wafer_call){.cycles = one.total_cycles, .load = wafer_plan_load_cycles(plan, f)};
   }
-  wafer_plan_longest_way(plan, function, of, NULL);
+  wafer_plan_longest_way(plan, function, calls);
   return WAFER_OK;
 }
 
-wafer_status wafer_plan_function_cycles(const wafer_diag *diag, const wafer_plan *plan,
-                                        uint64_t *cycles, uint64_t *calls) {
+wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan, wafer_call *calls) {
   wafer_timeline none = {0};
-  WAFER_TRY(time_functions(diag, plan, 0, &none, cycles));
-  wafer_plan_longest_way(plan, 0, cycles, calls);
-  return WAFER_OK;
+  return time_functions(diag, plan, 0, &none, calls);
+}
+
+/* The first sample waits for its weights, later ones where others' are there. */
+static void follow_samples(const wafer_call *one, uint64_t samples, wafer_timeline *out) {
+  out->latency_cycles = wafer_call_latency(one);
+  out->interval_cycles = wafer_call_interval(one);
+  out->total_cycles = samples ? times(samples - 1, out->interval_cycles) : 0;
+  if (samples) add(&out->total_cycles, out->latency_cycles);
+  for (uint64_t s = 0; out->finish && s < samples; s++) {
+    out->finish[s] = times(s, out->interval_cycles);
+    add(&out->finish[s], out->latency_cycles);
+  }
 }
 
 static wafer_status run_host(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                              uint64_t samples, wafer_timeline *out) {
-  uint64_t *of = calloc(plan->function_count, sizeof *of);
-  if (!of)
+  wafer_call *calls = calloc(plan->function_count, sizeof *calls);
+  if (!calls)
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
                       "no memory left for the timeline");
-  wafer_status status = time_functions(diag, plan, function, out, of);
-  out->latency_cycles = out->interval_cycles = of[function];
-  if (__builtin_mul_overflow(of[function], samples, &out->total_cycles))
-    out->total_cycles = UINT64_MAX;
-  for (uint64_t s = 0; out->finish && s < samples; s++) out->finish[s] = of[function] * (s + 1);
-  free(of);
+  wafer_status status = time_functions(diag, plan, function, out, calls);
+  if (status == WAFER_OK) follow_samples(&calls[function], samples, out);
+  free(calls);
   return status;
 }
 

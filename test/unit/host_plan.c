@@ -157,6 +157,47 @@ static void test_sizes(void) {
   compiled_end(&m);
 }
 
+/* Of two samples, the second of which goes the way of the first. */
+static void run_two(const compiled *m, uint64_t *first, uint64_t *second) {
+  wafer_session *session = NULL;
+  wafer_shape shape = {1, {4}};
+  float x[] = {-1, 2, 0, 3};
+  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(m->plan, NULL, &session), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_OK);
+  *first = wafer_session_stats(session).total_cycles;
+  CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_OK);
+  *second = wafer_session_stats(session).total_cycles;
+  wafer_session_destroy(session);
+}
+
+/* A pipeline's weights stay on the wafer as long as no other function runs there. */
+static void test_weights_stay(void) {
+#define START "in x f32 4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> a; "
+  static const char *const models[] = {
+      START "NonZero a -> y; out y",
+      START "NonZero a -> i; Neg x -> g; MatMul g w -> b; NonZero b -> j; Concat(axis=1) i j -> y; "
+            "out y"};
+#undef START
+  for (int functions = 1; functions <= 2; functions++) {
+    compiled m;
+    wafer_options options = {.mode = WAFER_MODE_pipelined};
+    uint64_t first, second, load = 0;
+    wafer_timeline t = {0};
+    CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, models[functions - 1]), WAFER_OK);
+    CU_ASSERT_EQUAL(count_steps(m.plan, WAFER_STEP_call), (uint32_t)functions);
+    for (uint32_t f = 1; f < m.plan->function_count; f++)
+      load += wafer_plan_load_cycles(m.plan, &m.plan->functions[f]);
+    CU_ASSERT_EQUAL(wafer_timeline_run(NULL, m.plan, 0, 3, &t), WAFER_OK);
+    run_two(&m, &first, &second);
+    CU_ASSERT(load > 0 && first > load);
+    CU_ASSERT_EQUAL(second, functions == 1 ? first - load : first);
+    CU_ASSERT(t.latency_cycles == first && t.interval_cycles == second);
+    CU_ASSERT_EQUAL(t.total_cycles, first + 2 * second);
+    compiled_end(&m);
+  }
+}
+
 /* Each edit of a legal plan breaks one law of host functions. */
 static void test_laws(void) {
   enum { EDITS = 8 };
@@ -189,6 +230,11 @@ static void test_laws(void) {
 }
 
 CU_TestInfo tests_host_plan[] = {
-    {"runs", test_runs},   {"trains", test_trains}, {"files", test_files},
-    {"sizes", test_sizes}, {"laws", test_laws},     CU_TEST_INFO_NULL,
+    {"runs", test_runs},
+    {"trains", test_trains},
+    {"files", test_files},
+    {"sizes", test_sizes},
+    {"weights stay", test_weights_stay},
+    {"laws", test_laws},
+    CU_TEST_INFO_NULL,
 };

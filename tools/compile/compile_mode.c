@@ -313,16 +313,17 @@ static wafer_status compare_modes(thoughts *t, const char **told) {
                       */
 
 /* Pieces between steps of the host, and sizes of a dim, take turns on the wafer sample by sample. A
- * pipeline waits for its weights with each call, streaming between its layers: which is faster
- * their plans tell, on the way through them that takes longest. */
+ * pipeline waits for its weights where another ran last, streaming between its layers: which is
+ * faster their plans tell, on the way through them that takes longest. */
 static wafer_status compare_pieces(thoughts *t) {
   const wafer_plan *plan = t->now.plan;
   const bool pipelined = plan->mode == WAFER_MODE_pipelined;
   const wafer_mode_cost *cost = pipelined ? &plan->streaming : &plan->pipelined;
   wafer_options own = *t->ctx->options;
+  const uint64_t told = thoughts_count_one(&own) ? cost->latency_cycles : cost->interval_cycles;
   candidate other;
   if (plan->function_count < 2 || own.mode != WAFER_MODE_auto || own.pin_count || !cost->fits ||
-      cost->latency_cycles - cost->latency_cycles / MOST_WRONG >= thoughts_worth(&t->now))
+      told - told / MOST_WRONG >= thoughts_worth(&t->now))
     return WAFER_OK;
   own.mode = pipelined ? WAFER_MODE_streaming : WAFER_MODE_pipelined;
   WAFER_TRY(thoughts_make(t, own, &other));

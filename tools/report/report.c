@@ -34,7 +34,7 @@ static uint64_t bytes_of_weight(const wafer_plan *plan, const wafer_value *value
   return pairs < bytes ? pairs : bytes;
 }
 
-/* Bytes that all calls of a function bring, as its weights. */
+/* Bytes of a function's weights. */
 static uint64_t weight_bytes(const wafer_plan *plan, const report_way *way, uint32_t function) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < plan->value_count; i++)
@@ -43,8 +43,8 @@ static uint64_t weight_bytes(const wafer_plan *plan, const report_way *way, uint
   return bytes;
 }
 
-/* In streaming weights come in with the inputs, once for all samples that are resident; where
- * others run on the same cores in between, with each call. */
+/* In streaming weights come in with the inputs, once for all samples that are resident; a
+ * pipeline's where another function of the wafer ran last. */
 static void measure_traffic(report *r, const report_way *way) {
   const wafer_plan *plan = r->plan;
   const wafer_machine *m = wafer_machine_whole(plan->machine);
@@ -52,17 +52,17 @@ static void measure_traffic(report *r, const report_way *way) {
                             ? m->edge_in_bytes_per_second
                             : m->memoryx_bytes_per_second;
   for (uint32_t f = 0; f < plan->function_count; f++) {
-    const uint64_t calls = way->calls[f];
+    const uint64_t calls = way->calls[f].calls,
+                   loads = plan->mode == WAFER_MODE_streaming ? calls : way->calls[f].loads;
     if (!calls) continue;
     wafer_edge_traffic edge = wafer_plan_edge_traffic(plan, f);
     uint64_t weights = weight_bytes(plan, way, f),
-             in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second);
-    if (plan->mode == WAFER_MODE_streaming || way->several)
-      in += wafer_machine_transfer_cycles(m, weights, rate) / plan->batch;
+             in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second),
+             all = in + wafer_machine_transfer_cycles(m, weights, rate) / plan->batch;
     r->edge_in_bytes += calls * edge.in_bytes;
     r->edge_out_bytes += calls * edge.out_bytes;
-    r->weight_bytes += calls * weights;
-    r->edge_cycles += calls * max64(in, edge.cycles);
+    r->weight_bytes += max64(loads, 1) * weights;
+    r->edge_cycles += loads * max64(all, edge.cycles) + (calls - loads) * max64(in, edge.cycles);
   }
 }
 
@@ -82,7 +82,7 @@ static uint32_t slowest_kernel(const wafer_plan *plan) {
  * cores that they have, over the cycles of the phases in streaming. */
 static void measure_function(report *r, const report_way *way, uint32_t function, double *cores) {
   const wafer_plan *plan = r->plan;
-  const uint64_t bands = wafer_machine_bands(plan->machine), calls = way->calls[function];
+  const uint64_t bands = wafer_machine_bands(plan->machine), calls = way->calls[function].calls;
   uint64_t sum = 0, slowest = 0;
   double core_cycles = 0;
   *cores = 0;
@@ -109,9 +109,9 @@ static void measure_function(report *r, const report_way *way, uint32_t function
 static void measure_kernels(report *r, const report_way *way) {
   double all = 0, cores;
   for (uint32_t f = 0; f < r->plan->function_count; f++) {
-    if (!way->calls[f]) continue;
+    if (!way->calls[f].calls) continue;
     measure_function(r, way, f, &cores);
-    double cycles = way->several ? (double)way->calls[f] * (double)way->cycles[f] : 1;
+    double cycles = way->several ? (double)report_way_spent(way, f) : 1;
     r->active_cores += cores * cycles;
     all += cycles;
   }
@@ -150,14 +150,14 @@ static void name_function(report *r, const report_way *way) {
   typedef unsigned long long ull;
   const wafer_plan *plan = r->plan;
   const uint32_t f = report_way_longest(way, plan->function_count);
-  if (!way->calls[f]) {
+  if (!way->calls[f].calls) {
     snprintf(r->bottleneck, sizeof r->bottleneck, "nothing runs on the wafer");
     return;
   }
   snprintf(r->bottleneck, sizeof r->bottleneck,
            "function %s: %llu of the %llu cycles of a sample, for which kernels alone would take "
            "%llu, and the edge with inputs, outputs and weights %llu",
-           plan->functions[f].name, (ull)(way->calls[f] * way->cycles[f]), (ull)r->latency_cycles,
+           plan->functions[f].name, (ull)report_way_spent(way, f), (ull)r->interval_cycles,
            (ull)r->compute_cycles, (ull)r->edge_cycles);
 }
 

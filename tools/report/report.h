@@ -37,9 +37,8 @@ typedef struct report {
 /* Of a plan with functions of the host: the way of a sample that takes longest. Of any other its
  * one function, once. */
 typedef struct report_way {
-  bool several;     /* there are functions of the host */
-  uint64_t *cycles; /* of each function; 0 where there is but one */
-  uint64_t *calls;  /* how often a sample calls each of the wafer; 0: it is not on the way */
+  bool several;      /* there are functions of the host */
+  wafer_call *calls; /* of each function of the wafer; cycles are 0 where there is but one */
   uint32_t *of_kernel, *of_weight; /* kernel, value: whose it is; WAFER_NONE: no function's */
 } report_way;
 /* The caller drops it, if it was found. */
@@ -47,7 +46,8 @@ wafer_status report_way_find(const wafer_diag *diag, const wafer_plan *plan, rep
 void report_way_drop(report_way *way);
 /* How often a sample comes by. */
 uint64_t report_way_kernel(const report_way *way, uint32_t kernel);
-/* The function in which it spends most. */
+/* What a sample spends in a function, samples going the same way; and the function of the most. */
+uint64_t report_way_spent(const report_way *way, uint32_t function);
 uint32_t report_way_longest(const report_way *way, uint32_t functions);
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out);
 /* Adds what no plan of core programs is below. */

@@ -65,8 +65,10 @@ static void add_functions(cJSON *root, const wafer_plan *plan, const report_way 
     cJSON *o = cJSON_CreateObject();
     cJSON_AddItemToArray(list, o);
     cJSON_AddStringToObject(o, "name", f->name);
-    cJSON_AddNumberToObject(o, "cycles", (double)way->cycles[i]);
-    cJSON_AddNumberToObject(o, "calls", (double)way->calls[i]);
+    cJSON_AddNumberToObject(o, "cycles", (double)way->calls[i].cycles);
+    cJSON_AddNumberToObject(o, "calls", (double)way->calls[i].calls);
+    cJSON_AddNumberToObject(o, "load_cycles", (double)way->calls[i].load);
+    cJSON_AddNumberToObject(o, "loads", (double)way->calls[i].loads);
   }
 }
 

@@ -108,13 +108,15 @@ static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide)
 static void print_function(FILE *to, const wafer_plan *plan, const report_way *way,
                            uint32_t function) {
   if (function == WAFER_NONE) return;
-  fprintf(to, "function %s: %llu cycles, ", plan->functions[function].name,
-          (ull)way->cycles[function]);
-  if (way->calls[function])
-    fprintf(to, "%llu call%s a sample\n", (ull)way->calls[function],
-            way->calls[function] == 1 ? "" : "s");
+  const wafer_call *c = &way->calls[function];
+  fprintf(to, "function %s: %llu cycles", plan->functions[function].name, (ull)c->cycles);
+  if (c->load)
+    fprintf(to, " and %llu for its weights%s", (ull)c->load,
+            c->calls && !c->loads ? ", which stay" : "");
+  if (c->calls)
+    fprintf(to, ", %llu call%s a sample\n", (ull)c->calls, c->calls == 1 ? "" : "s");
   else
-    fprintf(to, "not on the way that takes longest\n");
+    fprintf(to, ", not on the way that takes longest\n");
 }
 
 static void print_kernels(FILE *to, const wafer_plan *plan, const report_way *way) {

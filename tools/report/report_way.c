@@ -34,26 +34,24 @@ static void find_owners(const wafer_plan *plan, report_way *w) {
 wafer_status report_way_find(const wafer_diag *diag, const wafer_plan *plan, report_way *out) {
   const uint32_t functions = plan->function_count;
   *out = (report_way){.several = wafer_function_on_host(&plan->functions[0]),
-                      .cycles = calloc(functions, sizeof *out->cycles),
                       .calls = calloc(functions, sizeof *out->calls),
                       .of_kernel = calloc((size_t)plan->kernel_count + 1, sizeof *out->of_kernel),
                       .of_weight = calloc((size_t)plan->value_count + 1, sizeof *out->of_weight)};
-  if (!out->cycles || !out->calls || !out->of_kernel || !out->of_weight) {
+  if (!out->calls || !out->of_kernel || !out->of_weight) {
     report_way_drop(out);
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a report");
   }
-  out->calls[0] = 1;
+  out->calls[0].calls = 1;
   if (!out->several) return WAFER_OK;
   find_owners(plan, out);
-  wafer_status status = wafer_plan_function_cycles(diag, plan, out->cycles, out->calls);
+  wafer_status status = wafer_plan_calls(diag, plan, out->calls);
   for (uint32_t i = 0; i < functions; i++) /* those of the host take nothing by themselves */
-    if (!is_on_wafer(&plan->functions[i])) out->calls[i] = 0;
+    if (!is_on_wafer(&plan->functions[i])) out->calls[i].calls = 0;
   if (status != WAFER_OK) report_way_drop(out);
   return status;
 }
 
 void report_way_drop(report_way *w) {
-  free(w->cycles);
   free(w->calls);
   free(w->of_kernel);
   free(w->of_weight);
@@ -61,12 +59,17 @@ void report_way_drop(report_way *w) {
 }
 
 uint64_t report_way_kernel(const report_way *w, uint32_t kernel) {
-  return w->of_kernel[kernel] == WAFER_NONE ? 0 : w->calls[w->of_kernel[kernel]];
+  return w->of_kernel[kernel] == WAFER_NONE ? 0 : w->calls[w->of_kernel[kernel]].calls;
+}
+
+uint64_t report_way_spent(const report_way *w, uint32_t function) {
+  const wafer_call *c = &w->calls[function];
+  return c->calls * c->cycles + c->loads * c->load;
 }
 
 uint32_t report_way_longest(const report_way *w, uint32_t functions) {
   uint32_t longest = 0;
   for (uint32_t i = 1; i < functions; i++)
-    if (w->calls[i] * w->cycles[i] > w->calls[longest] * w->cycles[longest]) longest = i;
+    if (report_way_spent(w, i) > report_way_spent(w, longest)) longest = i;
   return longest;
 }
