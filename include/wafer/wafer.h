@@ -130,6 +130,7 @@ bool wafer_is_relay(const char *kernel);
 
 #define WAFER_SLOWER_PARTS 32
 #define WAFER_SLOWER_PACE UINT32_MAX
+#define WAFER_SLOWER_PRICED (UINT32_MAX - 1)
 
 /* Bands of each side that are tried where their number is ours to choose: by sizing on shelves, and
  * by a search or by plans. */
@@ -240,7 +241,8 @@ typedef struct wafer_options {
   uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs, or that is
                          laid out for its latency: kernels may take so many WAFER_SLOWER_PARTS
                          longer; 0: as the search finds best, or as fast as can be;
-                         WAFER_SLOWER_PACE: as slow as the edge's pace lets them be */
+                         WAFER_SLOWER_PACE: as slow as the edge's pace lets them be;
+                         WAFER_SLOWER_PRICED: what is cheapest where a core has a price in cycles */
   uint32_t wander;    /* of a pipeline with every kernel pinned, which a search lays out for the
                          pace of programs: one of the layouts near the pins; 0: pins hold */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */

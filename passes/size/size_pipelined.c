@@ -345,7 +345,7 @@ static uint32_t slower(const pipeline *p) {
 /* The least interval at which the shelves hold all that is not pinned, and its layout. */
 static wafer_status lay_out(pipeline *p, bool *fits) {
   const uint64_t parts = slower(p);
-  const bool paced = parts == WAFER_SLOWER_PACE;
+  const bool paced = parts == WAFER_SLOWER_PACE, priced = parts == WAFER_SLOWER_PRICED;
   size_t t;
   p->cycle_count = 0;
   WAFER_TRY(pipeline_find_kinds(p));
@@ -356,7 +356,7 @@ static wafer_status lay_out(pipeline *p, bool *fits) {
   *fits = t < p->cycle_count;
   if (!*fits) return WAFER_OK;
   const uint64_t least = p->cycles[t];
-  return choose(p, paced ? least : least + least * parts / WAFER_SLOWER_PARTS, fits);
+  return choose(p, paced || priced ? least : least + least * parts / WAFER_SLOWER_PARTS, fits);
 }
 
 #define LATER 4 /* by one part in these */
@@ -442,6 +442,12 @@ static wafer_status keep_layout(const pipeline *p) {
   return kept ? WAFER_OK : pipeline_no_memory(p);
 }
 
+/* Of pieces samples pass one at a time; of a pipeline it was asked for. */
+static bool is_priced(const pipeline *p) {
+  return size_objective(p->ctx, p->graph) == WAFER_OBJECTIVE_latency && !p->pin &&
+         (p->piece || slower(p) == WAFER_SLOWER_PRICED);
+}
+
 /* Where nothing is pinned a layout is looked for once. */
 static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   bool search = searches(p);
@@ -449,6 +455,7 @@ static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
   WAFER_TRY(lay_out_eased(p, fits));
+  if (*fits && is_priced(p)) WAFER_TRY(pipeline_quicken(p));
   if (search && !*fits) {
     uint64_t open;
     if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);

@@ -85,6 +85,9 @@ bool pipeline_is_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *bo
 /* Shapes of at most `cycles`, with few cores and not too long as far as the shelves can hold them;
  * *found is false when they hold none. */
 wafer_status pipeline_shelves(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found);
+/* size_quick.c. Shapes and places with which one sample is done sooner, as streams tell, than in
+ * the layout that is settled, which stays if there are none. */
+wafer_status pipeline_quicken(pipeline *p);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. `quick`: without the placement engine. */
 wafer_status pipeline_best(pipeline *p, bool quick, bool *fits);

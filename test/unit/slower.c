@@ -9,6 +9,10 @@
   "in x f32 64x192; Softmax(axis=1) x -> a; Softmax(axis=0) a -> b; Softmax(axis=1) b -> c; "      \
   "Softmax(axis=0) c -> d; Mul a d -> y; out y"
 
+#define UNLIKE                                                                                     \
+  "in x f32 64x64; MatMul x x -> a; Softmax(axis=1) a -> b; Softmax(axis=0) b -> c; "              \
+  "Softmax(axis=1) c -> d; MatMul d x -> y; out y"
+
 static uint64_t slowest(wafer_placer_kind placer, wafer_objective objective, uint32_t slower,
                         uint64_t *cores) {
   wafer_options options = {.mode = WAFER_MODE_pipelined,
@@ -55,8 +59,26 @@ static void one_sample_has_no_pace(void) {
   CU_ASSERT_EQUAL(as_many, cores);
 }
 
+static uint64_t latency(uint32_t slower) {
+  const wafer_options options = {.mode = WAFER_MODE_pipelined,
+                                 .programs = WAFER_PROGRAMS_never,
+                                 .objective = WAFER_OBJECTIVE_latency,
+                                 .slower = slower};
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, UNLIKE), WAFER_OK);
+  uint64_t cycles = m.plan->pipelined.latency_cycles;
+  compiled_end(&m);
+  return cycles;
+}
+
+/* Shapes as fast as the slowest kernel's can be leave cores where they shorten nothing. */
+static void cores_have_a_price(void) {
+  CU_ASSERT(latency(WAFER_SLOWER_PRICED) < latency(0));
+}
+
 CU_TestInfo tests_slower[] = {
     {"kernels may take longer, on fewer cores", kernels_take_longer},
     {"one sample has no pace", one_sample_has_no_pace},
+    {"cores have a price where one sample counts", cores_have_a_price},
     CU_TEST_INFO_NULL,
 };

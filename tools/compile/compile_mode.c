@@ -77,12 +77,12 @@ static wafer_status try_slower(thoughts *t) {
 }
 
 /* Where a sample counts by itself: it takes long to exchange what the fastest kernels, which are
- * the widest, make. Whether it is done sooner with slower ones, their plans tell; without programs
- * these are soon made. */
+ * the widest, make. Whether it is done sooner with slower ones, or with such as are cheapest at a
+ * price of cores, their plans tell; without programs these are soon made. */
 static wafer_status try_late(thoughts *t) {
-  static const uint32_t slower[] = {16, WAFER_SLOWER_PACE, 12, 64}; /* WAFER_SLOWER_PARTS */
+  static const uint32_t slower[] = {16, WAFER_SLOWER_PRICED, WAFER_SLOWER_PACE, 12, 64};
   const wafer_options *o = &t->now.options;
-  const size_t count = thoughts_has_programs(&t->now) ? 2 : WAFER_COUNT(slower);
+  const size_t count = thoughts_has_programs(&t->now) ? 3 : WAFER_COUNT(slower);
   if (!thoughts_count_one(o) || o->pin_count || o->training) return WAFER_OK;
   for (size_t i = 0; i < count && (i == 0 || thoughts_have_time(t)); i++) { /* one at least */
     wafer_options own = t->now.options;
