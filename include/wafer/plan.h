@@ -417,8 +417,9 @@ typedef struct wafer_timeline {
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
 
-/* Until the weights of a pipeline's function of the wafer are there: its `load` steps, bytes at
- * MemoryX's rate and latency. They stay until another function runs. 0 in weight streaming. */
+/* Until the weights of a pipeline's function of the wafer are there: the bytes of its `load` steps
+ * at MemoryX's rate, whose latency passes while inputs are on their way. They stay until another
+ * function runs. 0 in weight streaming. */
 uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *function);
 
 /* What calls of a function take on the way of a sample that takes longest. */
