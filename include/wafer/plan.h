@@ -226,6 +226,8 @@ typedef struct wafer_function {
 
 /* Whether it has steps beside load and phase. */
 bool wafer_function_on_host(const wafer_function *function);
+/* It has steps, and all are the wafer's. */
+bool wafer_function_on_wafer(const wafer_function *function);
 
 /* A weight that training changes. */
 typedef struct wafer_trained {

@@ -345,7 +345,7 @@ static uint32_t slower(const pipeline *p) {
 /* The least interval at which the shelves hold all that is not pinned, and its layout. */
 static wafer_status lay_out(pipeline *p, bool *fits) {
   const uint64_t parts = slower(p);
-  const bool paced = parts == WAFER_SLOWER_PACE, priced = parts == WAFER_SLOWER_PRICED;
+  const bool paced = parts == WAFER_SLOWER_PACE;
   size_t t;
   p->cycle_count = 0;
   WAFER_TRY(pipeline_find_kinds(p));
@@ -356,7 +356,8 @@ static wafer_status lay_out(pipeline *p, bool *fits) {
   *fits = t < p->cycle_count;
   if (!*fits) return WAFER_OK;
   const uint64_t least = p->cycles[t];
-  return choose(p, paced || priced ? least : least + least * parts / WAFER_SLOWER_PARTS, fits);
+  const uint64_t later = parts < WAFER_SLOWER_PRICED ? least * parts / WAFER_SLOWER_PARTS : 0;
+  return choose(p, least + later, fits);
 }
 
 #define LATER 4 /* by one part in these */

@@ -415,9 +415,9 @@ static wafer_status add(exec_program *p, exec_op *op, sums_stage *s) {
   return WAFER_OK;
 }
 
-/* Channels that are cut; and all of them where the library adds up as cores do with AVX-512 alone:
- * with AVX2 it goes through channels block by block. Groups are never cut, and have few channels.
- */
+/* Channels that are cut; and others where the library does not add up as cores do, as it does with
+ * AVX-512 alone: with AVX2 it goes through channels block by block. Groups are never cut, and have
+ * few channels. */
 static bool is_wanted(const exec_op *op) {
   if (!op->sums) return false;
   if (op->sums->rows * op->sums->cols > 1) return true;

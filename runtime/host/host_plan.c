@@ -266,7 +266,7 @@ static wafer_status follow(host_plan *p, const wafer_function *f, wafer_item *co
 wafer_status host_plan_call(host_plan *p, uint32_t function, wafer_item *const *inputs,
                             wafer_item **outputs) {
   const wafer_function *f = &p->plan->functions[function];
-  if (f->step_count && !wafer_function_on_host(f)) {
+  if (wafer_function_on_wafer(f)) {
     for (uint32_t i = 0; i < f->input_count; i++)
       if (!inputs[i] || inputs[i]->kind != WAFER_ITEM_tensor)
         return wafer_fail(p->diag, wafer_at_file(p->plan->model), WAFER_BAD_INPUT,
@@ -333,7 +333,7 @@ wafer_status host_plan_create(const wafer_plan *plan, const wafer_session_option
   for (uint32_t i = 0; i < plan->function_count; i++) {
     wafer_session *unit;
     const wafer_function *f = &plan->functions[i];
-    if (f->step_count && !wafer_function_on_host(f)) WAFER_TRY(unit_of(p, i, &unit));
+    if (wafer_function_on_wafer(f)) WAFER_TRY(unit_of(p, i, &unit));
   }
   return WAFER_OK;
 }

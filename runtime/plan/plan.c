@@ -35,6 +35,10 @@ bool wafer_function_on_host(const wafer_function *function) {
   return false;
 }
 
+bool wafer_function_on_wafer(const wafer_function *function) {
+  return function->step_count && !wafer_function_on_host(function);
+}
+
 const char *wafer_mode_name(wafer_mode mode) {
   static const char *const names[] = {"auto", "pipelined", "streaming"};
   assert(mode < WAFER_COUNT(names));

@@ -21,10 +21,6 @@ uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *f)
                                        plan->machine->memoryx_bytes_per_second);
 }
 
-static bool on_wafer(const wafer_function *f) {
-  return f->step_count && !wafer_function_on_host(f);
-}
-
 static void add(uint64_t *to, uint64_t more) {
   if (__builtin_add_overflow(*to, more, to)) *to = UINT64_MAX;
 }
@@ -91,7 +87,7 @@ static void count(const wafer_function *f, uint64_t called, wafer_call *calls) {
 /* Calls go to larger indices. */
 void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_call *calls) {
   for (uint32_t i = plan->function_count; i-- > function;) {
-    if (on_wafer(&plan->functions[i]))
+    if (wafer_function_on_wafer(&plan->functions[i]))
       calls[i] =
           (wafer_call){.cycles = calls[i].cycles, .load = calls[i].load, .first = i, .last = i};
     else
@@ -101,7 +97,8 @@ void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_cal
   calls[function].calls = 1;
   if (whole->first != whole->last) calls[whole->first].loads = 1;
   for (uint32_t i = function; i < plan->function_count; i++)
-    if (!on_wafer(&plan->functions[i])) count(&plan->functions[i], calls[i].calls, calls);
+    if (!wafer_function_on_wafer(&plan->functions[i]))
+      count(&plan->functions[i], calls[i].calls, calls);
 }
 
 static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *plan,
@@ -109,7 +106,7 @@ static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *pla
   for (uint32_t i = function; i < plan->function_count; i++) {
     const wafer_function *f = &plan->functions[i];
     wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
-    if (!on_wafer(f)) continue;
+    if (!wafer_function_on_wafer(f)) continue;
     WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
     calls[i] = (wafer_call){.cycles = one.total_cycles, .load = wafer_plan_load_cycles(plan, f)};
   }

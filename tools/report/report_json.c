@@ -61,7 +61,7 @@ static void add_functions(cJSON *root, const wafer_plan *plan, const report_way 
   cJSON *list = way->several ? cJSON_AddArrayToObject(root, "functions") : NULL;
   for (uint32_t i = 0; list && i < plan->function_count; i++) {
     const wafer_function *f = &plan->functions[i];
-    if (!f->step_count || wafer_function_on_host(f)) continue;
+    if (!wafer_function_on_wafer(f)) continue;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddItemToArray(list, o);
     cJSON_AddStringToObject(o, "name", f->name);

@@ -6,10 +6,6 @@
 
 #include "report.h"
 
-static bool is_on_wafer(const wafer_function *f) {
-  return f->step_count && !wafer_function_on_host(f);
-}
-
 static void own_action(const wafer_plan *plan, const wafer_action *a, uint32_t function,
                        report_way *w) {
   if (a->kind == WAFER_ACTION_kernel)
@@ -24,7 +20,7 @@ static void find_owners(const wafer_plan *plan, report_way *w) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) w->of_kernel[i] = WAFER_NONE;
   for (uint32_t i = 0; i < plan->function_count; i++) {
     const wafer_function *f = &plan->functions[i];
-    for (uint32_t s = 0; is_on_wafer(f) && s < f->step_count; s++) {
+    for (uint32_t s = 0; wafer_function_on_wafer(f) && s < f->step_count; s++) {
       const wafer_phase *phase = &plan->phases[f->steps[s].phase];
       for (uint32_t a = 0; a < phase->action_count; a++) own_action(plan, &phase->actions[a], i, w);
     }
@@ -46,7 +42,7 @@ wafer_status report_way_find(const wafer_diag *diag, const wafer_plan *plan, rep
   find_owners(plan, out);
   wafer_status status = wafer_plan_calls(diag, plan, out->calls);
   for (uint32_t i = 0; i < functions; i++) /* those of the host take nothing by themselves */
-    if (!is_on_wafer(&plan->functions[i])) out->calls[i].calls = 0;
+    if (!wafer_function_on_wafer(&plan->functions[i])) out->calls[i].calls = 0;
   if (status != WAFER_OK) report_way_drop(out);
   return status;
 }
