@@ -4,107 +4,33 @@
  * of its own where they are cut, and on some hosts always, and a network may multiply what that
  * leaves in f32 (docs/validation.md).
  *
- * PLACES windows and a vector of filters are a tile, whose sums and whose chain stay in registers.
- * Weights lie in the order in which a tile meets them, FILTERS of them side by side, the last ones
- * filled up with zeros. Where windows reach into pads, a slab first copies what it reads of the
- * operand, with its pads. Everything lies channels last. */
-#include <math.h>
+ * Weights lie in the order in which tiles meet them (exec_conv_tile.h), those of a tile's filters
+ * side by side, the last ones filled up with zeros. Where windows reach into pads, a slab first
+ * copies what it reads of the operand, with its pads. Everything lies channels last. */
 #include <string.h>
 
 #include "exec.h"
+#include "exec_conv_tile.h"
 #include "tensor/vmath.h"
 
-enum { AXES = 3, PLACES = 12, FILTERS = 16, MOST_CHAINS = 4 };
+enum { AXES = 3 };
 #define MOST_PADDED ((int64_t)1 << 40) /* elements */
-#define EACH_PLACE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-
-typedef float lanes __attribute__((vector_size(FILTERS * sizeof(float))));
 
 /* A spatial dim; those that are missing stand before the others, one long. */
 typedef struct sums_axis {
   int64_t in, out, kernel, stride, dilation, before;
 } sums_axis;
 
-/* Channels [from, to), and as many times the taps terms of a sum. */
-typedef struct sums_part {
-  int64_t from, to;
-  uint32_t ends; /* chains that end with it, the innermost first */
-  bool first;    /* takes the bias */
-} sums_part;
-
 typedef struct sums_stage {
   exec_stage stage;
   const exec_tensor *x, *w, *b, *y;
   const exec_tensor *packed; /* the weights as tiles meet them */
-  int64_t channels, filters, taps;
+  int64_t channels, filters, terms; /* a sum's */
+  tile_sum sum;
   sums_axis axis[AXES];
-  bool pads, clips;
-  float clip_min, clip_max;
-  int outer;                   /* axis that slabs cut; -1: the batch; AXES: nothing is cut */
-  uint32_t part_count, chains; /* one inside the other */
-  sums_part *part;
+  bool pads;
+  int outer; /* axis that slabs cut; -1: the batch; AXES: nothing is cut */
 } sums_stage;
-
-/* ---- a tile ---- */
-
-/* One rounding, as on cores; the compiler fuses it wherever the instruction set can. */
-#if WAFER_HAS_CLONES
-#define MULTIPLY_ADD(sum, x, w) ((sum) += (x) * (w))
-#else
-#define MULTIPLY_ADD(sum, x, w)                                                                    \
-  for (uint32_t lane = 0; lane < FILTERS; lane++) (sum)[lane] = fmaf(x, (w)[lane], (sum)[lane])
-#endif
-
-typedef struct tile_sums {
-  lanes of[PLACES];
-} tile_sums;
-
-/* Chains that end go on those around them. */
-__attribute__((noinline)) WAFER_CLONES static void end_chains(tile_sums *chain, uint32_t ends) {
-  for (uint32_t e = 0; e < ends; e++)
-    for (uint32_t i = 0; i < PLACES; i++) {
-      chain[e + 1].of[i] += chain[e].of[i];
-      chain[e].of[i] = (lanes){0};
-    }
-}
-
-/* Adds up to chain[s->chains]; the others are zero before and after. Windows begin at x[i], what a
- * term takes of them `term` elements farther. */
-WAFER_CLONES static void sum_tile(const sums_stage *s, const float *const *x, const int64_t *term,
-                                  const float *weights, const float *bias, tile_sums *chain) {
-  const lanes *w = (const void *)weights, *b = (const void *)bias;
-#define BEGIN(i)                                                                                   \
-  const float *x##i = x[i];                                                                        \
-  lanes chain##i = {0};
-  EACH_PLACE(BEGIN)
-#undef BEGIN
-  for (uint32_t p = 0; p < s->part_count; p++) {
-    const sums_part *part = &s->part[p];
-    const int64_t *end = term + (part->to - part->from) * s->taps;
-#define BEGIN(i) lanes sum##i = {0};
-    EACH_PLACE(BEGIN)
-#undef BEGIN
-    for (; term < end; term++, w++) {
-      int64_t at = *term;
-#define MULTIPLY(i) MULTIPLY_ADD(sum##i, x##i[at], *w);
-      EACH_PLACE(MULTIPLY)
-#undef MULTIPLY
-    }
-    if (part->first && b) {
-#define ADD_BIAS(i) sum##i += *b;
-      EACH_PLACE(ADD_BIAS)
-#undef ADD_BIAS
-    }
-#define PASS_ON(i) chain##i += sum##i;
-    EACH_PLACE(PASS_ON)
-#undef PASS_ON
-    if (part->ends == 0) continue;
-#define END(i) chain->of[i] = chain##i, chain##i = (lanes){0};
-    EACH_PLACE(END)
-#undef END
-    end_chains(chain, part->ends);
-  }
-}
 
 /* ---- a slab ---- */
 
@@ -124,11 +50,11 @@ static int64_t read_by(const sums_axis *a, int64_t count) {
 /* In the order of the weights. */
 static void fill_terms(const sums_stage *s, const int64_t *step, int64_t *term) {
   const sums_axis *a = s->axis;
-  for (uint32_t p = 0; p < s->part_count; p++)
+  for (uint32_t p = 0; p < s->sum.part_count; p++)
     for (int64_t i = 0; i < a[0].kernel; i++)
       for (int64_t j = 0; j < a[1].kernel; j++)
         for (int64_t k = 0; k < a[2].kernel; k++)
-          for (int64_t c = s->part[p].from; c < s->part[p].to; c++)
+          for (int64_t c = s->sum.part[p].from; c < s->sum.part[p].to; c++)
             *term++ = i * a[0].dilation * step[0] + j * a[1].dilation * step[1] +
                       k * a[2].dilation * step[2] + c;
 }
@@ -165,7 +91,7 @@ static void copy_padded(const sums_stage *s, const float *x, const sums_box *box
 /* Where a sample's windows lie, and its terms. */
 static void lay_out(const sums_stage *s, const float *x, sums_box *box, int64_t *term) {
   const sums_axis *a = s->axis;
-  float *copy = (float *)(term + s->taps * s->channels);
+  float *copy = (float *)(term + s->terms);
   int64_t extent[AXES];
   for (uint32_t d = 0; d < AXES; d++)
     extent[d] = s->pads ? read_by(&a[d], box->to[d] - box->from[d]) : a[d].in;
@@ -177,19 +103,6 @@ static void lay_out(const sums_stage *s, const float *x, sums_box *box, int64_t 
   for (uint32_t d = 0; d < AXES && !s->pads; d++) x += box->from[d] * a[d].stride * box->step[d];
   box->x = s->pads ? copy : x;
   box->term = term;
-}
-
-static void store(const sums_stage *s, float *y, const lanes *sum, int64_t filters) {
-  float values[FILTERS];
-  memcpy(values, sum, sizeof values);
-  for (uint32_t k = 0; k < FILTERS && s->clips; k++) {
-    float low = values[k] < s->clip_min ? s->clip_min : values[k];
-    values[k] = low > s->clip_max ? s->clip_max : low;
-  }
-  if (filters == FILTERS)
-    memcpy(y, values, sizeof values);
-  else
-    memcpy(y, values, (size_t)filters * sizeof *y);
 }
 
 /* A result of a box: its coordinates, its number in the sample, and its window. */
@@ -223,27 +136,27 @@ static void next_place(const sums_stage *s, const sums_box *box, sums_place *p) 
   find_place(s, box, p);
 }
 
-/* Filters [at, at + FILTERS) of all results of a box, `y` those of the sample. */
-static void run_filters(const sums_stage *s, const sums_box *box, const float *weights,
-                        const float *bias, int64_t at, float *y) {
-  int64_t results = 1, filters = s->filters - at < FILTERS ? s->filters - at : FILTERS;
-  tile_sums chain[MOST_CHAINS + 1] = {0}, *sums = &chain[s->chains];
+/* The filters of a tile from `at` on, of all results of a box, `y` those of the sample. */
+static void run_filters(const sums_stage *s, const sums_box *box, const conv_tile *tile,
+                        const float *weights, const float *bias, int64_t at, float *y) {
+  int64_t results = 1;
+  int64_t filters = s->filters - at < tile->filters ? s->filters - at : tile->filters;
+  tile_chains chains = {0};
   sums_place place;
   memcpy(place.at, box->from, sizeof place.at);
   find_place(s, box, &place);
   for (uint32_t d = 0; d < AXES; d++) results *= box->to[d] - box->from[d];
-  for (int64_t r = 0; r < results; r += PLACES) {
-    const float *x[PLACES];
-    float *to[PLACES];
-    for (uint32_t i = 0; i < PLACES; i++, next_place(s, box, &place)) {
+  for (int64_t r = 0; r < results; r += tile->places) {
+    const float *x[TILE_PLACES];
+    float *to[TILE_PLACES];
+    for (uint32_t i = 0; i < tile->places; i++, next_place(s, box, &place)) {
       x[i] = place.x;
       to[i] = y + place.result * s->filters + at;
     }
-    sum_tile(s, x, box->term, weights, bias, chain);
-    for (uint32_t i = 0; i < PLACES; i++) {
-      if (r + i < results) store(s, to[i], &sums->of[i], filters);
-      sums->of[i] = (lanes){0};
-    }
+    tile->add(&s->sum, x, box->term, weights, bias, &chains);
+    int64_t left = results - r;
+    conv_tile_store(tile, &s->sum, &chains, to, left < tile->places ? (uint32_t)left : tile->places,
+                    (uint32_t)filters);
   }
 }
 
@@ -253,12 +166,14 @@ static void run_sample(const sums_stage *s, const exec_frame *frame, int64_t n, 
   const float *weights = exec_data(frame, s->packed);
   const float *x = (const float *)exec_data(frame, s->x) + n * s->x->strides[0];
   lay_out(s, x, box, scratch);
-  for (int64_t at = 0; at < s->filters; at += FILTERS) {
-    float own[FILTERS] __attribute__((aligned(64))) = {0};
-    int64_t count = s->filters - at < FILTERS ? s->filters - at : FILTERS;
+  float *y = (float *)exec_data(frame, s->y) + n * s->y->strides[0];
+  conv_tile tile;
+  for (int64_t at = 0; at < s->filters; at += tile.filters) {
+    float own[TILE_FILTERS] __attribute__((aligned(64))) = {0};
+    tile = conv_tile_for(s->filters - at);
+    int64_t count = s->filters - at < tile.filters ? s->filters - at : tile.filters;
     if (bias) memcpy(own, bias + at, (size_t)count * sizeof *own);
-    run_filters(s, box, weights + at * s->taps * s->channels, bias ? own : NULL, at,
-                (float *)exec_data(frame, s->y) + n * s->y->strides[0]);
+    run_filters(s, box, &tile, weights + at * s->terms, bias ? own : NULL, at, y);
   }
 }
 
@@ -282,19 +197,22 @@ typedef struct pack_stage {
   const sums_stage *sums;
 } pack_stage;
 
-/* Block after block of filters, part after part, taps, channels. */
+/* Tile after tile of filters, part after part, taps, channels. */
 static void pack(const sums_stage *s, const float *w, float *to) {
   const int64_t *stride = s->w->strides;
-  for (int64_t at = 0; at < s->filters; at += FILTERS)
-    for (uint32_t p = 0; p < s->part_count; p++)
-      for (int64_t k = 0; k < s->taps; k++)
-        for (int64_t c = s->part[p].from; c < s->part[p].to; c++, to += FILTERS)
-          for (int64_t f = 0; f < FILTERS; f++) {
+  int64_t filters;
+  for (int64_t at = 0; at < s->filters; at += filters) {
+    filters = conv_tile_for(s->filters - at).filters;
+    for (uint32_t p = 0; p < s->sum.part_count; p++)
+      for (int64_t k = 0; k < s->sum.taps; k++)
+        for (int64_t c = s->sum.part[p].from; c < s->sum.part[p].to; c++, to += filters)
+          for (int64_t f = 0; f < filters; f++) {
             int64_t rest = k, from = (at + f) * stride[0] + c * stride[1];
             for (uint32_t d = s->w->shape.rank; d-- > 2; rest /= s->w->shape.dims[d])
               from += rest % s->w->shape.dims[d] * stride[d];
             to[f] = at + f < s->filters ? w[from] : 0;
           }
+  }
 }
 
 static wafer_status run_pack(const exec_stage *stage, const exec_frame *frame, uint32_t slab,
@@ -307,8 +225,9 @@ static wafer_status run_pack(const exec_stage *stage, const exec_frame *frame, u
 
 /* Once where the weights are known, else in every run. */
 static wafer_status pack_weights(exec_program *p, sums_stage *s) {
-  int64_t blocks = (s->filters + FILTERS - 1) / FILTERS;
-  wafer_type type = {WAFER_DTYPE_f32, {1, {blocks * FILTERS * s->taps * s->channels}}};
+  int64_t filters = 0;
+  while (filters < s->filters) filters += conv_tile_for(s->filters - filters).filters;
+  wafer_type type = {WAFER_DTYPE_f32, {1, {filters * s->terms}}};
   exec_order order = exec_row_major();
   exec_tensor *packed = exec_tensor_create(p, &type, &order);
   const float *known = exec_tensor_known(p, s->w);
@@ -341,7 +260,7 @@ static bool take_axes(sums_stage *s, const exec_op *op) {
   const int64_t *pads = wafer_attr_ints(attrs, WAFER_ATTR_pads, &n[2]);
   if (n[0] != spatial || n[1] != spatial || n[2] != 2 * spatial) return false;
   int64_t padded = s->channels;
-  s->taps = 1;
+  s->sum.taps = 1;
   for (uint32_t i = 0; i < AXES; i++) {
     sums_axis *a = &s->axis[i];
     *a = (sums_axis){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
@@ -353,11 +272,12 @@ static bool take_axes(sums_stage *s, const exec_op *op) {
                      .stride = strides[d],
                      .dilation = dilations[d],
                      .before = pads[d]};
-    s->taps *= a->kernel;
+    s->sum.taps *= a->kernel;
     s->pads |= a->before != 0 || read_by(a, a->out) > a->in;
     if (__builtin_mul_overflow(padded, read_by(a, a->out), &padded) || padded > MOST_PADDED)
       return false;
   }
+  s->terms = s->sum.taps * s->channels;
   return true;
 }
 
@@ -365,21 +285,23 @@ static bool take_axes(sums_stage *s, const exec_op *op) {
 static bool make_parts(exec_program *p, sums_stage *s, const wafer_sum_order *order) {
   uint32_t parts = order->rows * order->cols;
   int64_t length = (s->channels + parts - 1) / parts;
-  s->part = WAFER_NEW(p->arena, sums_part, parts);
-  if (!s->part) return false;
+  tile_part *part = WAFER_NEW(p->arena, tile_part, parts);
+  if (!part) return false;
+  s->sum.part = part;
+  s->sum.part_count = parts;
   for (uint32_t i = parts; i-- > 0;) {
     uint32_t row = i / order->cols, col = i % order->cols;
     int64_t from = i * length, to = from + length;
-    const bool ends[MOST_CHAINS] = {parts == 1 || (order->cols > 1 && col % order->col_group == 0),
+    const bool ends[TILE_CHAINS] = {order->cols > 1 && col % order->col_group == 0,
                                     order->cols > order->col_group && col == 0,
                                     order->rows > 1 && col == 0 && row % order->row_group == 0,
                                     order->rows > order->row_group && i == 0};
     uint32_t count = ends[0] + ends[1] + ends[2] + ends[3];
-    if (i == 0) s->chains = count;
-    s->part[s->part_count++] = (sums_part){.from = from < s->channels ? from : s->channels,
-                                           .to = to < s->channels ? to : s->channels,
-                                           .ends = count,
-                                           .first = i == 0};
+    if (i == 0) s->sum.chains = count;
+    *part++ = (tile_part){.from = from < s->channels ? from : s->channels,
+                          .to = to < s->channels ? to : s->channels,
+                          .ends = count,
+                          .first = i == 0};
   }
   return true;
 }
@@ -407,8 +329,7 @@ static wafer_status add(exec_program *p, exec_op *op, sums_stage *s) {
   s->outer = outer == 1 ? AXES : outer == 0 ? -1 : (int)(outer + AXES - s->y->shape.rank);
   exec_stage probe = {0};
   exec_slabs(p, &probe, y, most);
-  s->stage.scratch =
-      (size_t)(s->taps * s->channels) * sizeof(int64_t) + copied_by(s, probe.slabs) * sizeof(float);
+  s->stage.scratch = (size_t)s->terms * sizeof(int64_t) + copied_by(s, probe.slabs) * sizeof(float);
   op->took_clip = op->clips;
   WAFER_TRY(exec_stage_add(p, &s->stage, op, most));
   exec_use(p, s->packed);
@@ -430,14 +351,13 @@ wafer_status exec_build_conv_sums(exec_program *p, exec_op *op) {
   if (!is_wanted(op)) return WAFER_OK;
   sums_stage *s = WAFER_NEW(p->arena, sums_stage, 1);
   if (!s) return exec_no_memory(p);
-  *s = (sums_stage){.stage = {.run = run, .loc = p->loc},
-                    .w = op->operands[1],
-                    .b = op->node->operand_count > 2 ? op->operands[2] : NULL,
-                    .channels = op->operands[0]->shape.dims[1],
-                    .filters = op->node->type.shape.dims[1],
-                    .clips = op->clips,
-                    .clip_min = op->clip_min,
-                    .clip_max = op->clip_max};
+  *s =
+      (sums_stage){.stage = {.run = run, .loc = p->loc},
+                   .w = op->operands[1],
+                   .b = op->node->operand_count > 2 ? op->operands[2] : NULL,
+                   .channels = op->operands[0]->shape.dims[1],
+                   .filters = op->node->type.shape.dims[1],
+                   .sum = {.clips = op->clips, .clip_min = op->clip_min, .clip_max = op->clip_max}};
   if (!take_axes(s, op)) return WAFER_OK;
   if (!make_parts(p, s, order)) return exec_no_memory(p);
   return add(p, op, s);
