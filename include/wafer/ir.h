@@ -43,6 +43,7 @@ struct wafer_ir {
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
   int64_t fold_growth;      /* bytes by which folded constants are larger than their operands */
+  int64_t widened;          /* the same of weights of products that were quantized */
   bool scattered;           /* pass fuse: wafer_options.whole_concats makes a difference */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
   struct ir_band *bands;    /* machines that wafer_ir_machine has made, NULL */

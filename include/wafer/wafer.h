@@ -235,6 +235,7 @@ typedef struct wafer_options {
   bool hasty; /* shelves are to be had soon, for a caller that compiles again where programs turn
                  out slow: neighbours choose among half of their shapes, and programs are trusted to
                  be a little faster than predicted, so that fewer numbers of bands are tried */
+  bool wide_weights;  /* those that are quantized become what a product takes, to stay on cores */
   bool whole_concats; /* concatenations of many small parts are a kernel each, of fewer streams */
   wafer_relays relays;
   wafer_reductions reductions;

@@ -184,6 +184,20 @@ bool fold_pays(wafer_ir *ir, wafer_op op, uint32_t count, const wafer_type *oper
   return true;
 }
 
+bool fold_widens(wafer_ir *ir, uint32_t count, const wafer_type *operands,
+                 const wafer_type *result) {
+  int64_t elements, of_operand, most = 0, growth = bytes_of(result), taken;
+  if (!operand_bytes(count, operands, &taken)) return false;
+  for (uint32_t i = 0; i < count; i++)
+    if (wafer_shape_elements(&operands[i].shape, &of_operand) && of_operand > most)
+      most = of_operand;
+  if (!wafer_shape_elements(&result->shape, &elements) || elements > most) return false;
+  growth -= taken;
+  if (ir->widened + growth > FOLD_WIDENED_OF_ALL) return false;
+  ir->widened += growth;
+  return true;
+}
+
 /* The op that repeats or moves elements, few enough to read; null: the value is of no such. */
 static MlirOperation spread_of(MlirValue value) {
   MlirOperation none = {NULL};

@@ -9,6 +9,7 @@
 /* What a result may be larger than its operands, and all of a model's together. */
 #define FOLD_GROWTH (512 << 10)
 #define FOLD_GROWTH_OF_ALL (32 << 20)
+#define FOLD_WIDENED_OF_ALL (96 << 20) /* weights that were quantized */
 
 typedef struct fold_call {
   wafer_op op;
@@ -30,6 +31,10 @@ bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type 
  * positions, masks. What they grow by counts as folded. */
 bool fold_pays(wafer_ir *ir, wafer_op op, uint32_t count, const wafer_type *operands,
                const wafer_type *result);
+/* Whether the result has no more elements than an operand, though they are wider, and all such of a
+ * model are no larger than that allows. Counts it in. */
+bool fold_widens(wafer_ir *ir, uint32_t count, const wafer_type *operands,
+                 const wafer_type *result);
 /* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is
  * absent. */
 wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,

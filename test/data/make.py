@@ -393,6 +393,18 @@ def loops():
     suite("unnamed", path, [x])
 
 
+def quantized():
+    """Weights of 8 bits, and so many that folding leaves them as they are."""
+    count = np.arange(420 * 424, dtype=np.int64)
+    w = ((count * 7 + count // 424) % 251 - 125).astype(np.int8).reshape(420, 424)
+    scale = (1 / (100 + np.arange(424) % 7)).astype(np.float32)
+    nodes = [node("DequantizeLinear", "q scale zero", "w", "dequantize", axis=1), node("MatMul", "x w", "t", "product"),
+             node("Relu", "t", "y", "rectify")]
+    save("quantized", nodes, [value("x", 4, 420)], [value("y", 4, 424)],
+         [numpy_helper.from_array(data, name)
+          for name, data in (("q", w), ("scale", scale), ("zero", np.zeros(424, np.int8)))])
+
+
 os.makedirs(os.path.join(here, "bad"), exist_ok=True)
 small_cnn()
 attention()
@@ -413,3 +425,4 @@ scales()
 one_mean()
 split()
 steps()
+quantized()

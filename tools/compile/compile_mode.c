@@ -275,9 +275,7 @@ static wafer_status start_anew(thoughts *t) {
   return WAFER_OK;
 }
 
-/* The best pipeline. */
-static wafer_status reconsider(thoughts *t, const char **told) {
-  if (keeps_nothing(&t->now)) WAFER_TRY(start_anew(t));
+static wafer_status suit_pipeline(thoughts *t, const char **told) {
   WAFER_TRY(thoughts_compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(thoughts_compare_training(t, told));
   if (!thoughts_may_compare(t->ctx->options)) WAFER_TRY(thoughts_suit(t));
@@ -286,6 +284,15 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   if (thoughts_has_programs(&t->now)) return WAFER_OK;
   WAFER_TRY(try_late(t));
   return try_shared(t);
+}
+
+/* The best pipeline. How late one sample is, only what suits it tells. */
+static wafer_status reconsider(thoughts *t, const char **told) {
+  const bool one = thoughts_count_one(&t->now.options);
+  if (keeps_nothing(&t->now)) WAFER_TRY(start_anew(t));
+  if (!one) WAFER_TRY(thoughts_try_wide(t, told));
+  WAFER_TRY(suit_pipeline(t, told));
+  return one ? thoughts_try_wide(t, told) : WAFER_OK;
 }
 
 /* Streaming was chosen by what sizing promised of both: the best pipeline may be faster, and stays
@@ -309,26 +316,26 @@ static wafer_status compare_modes(thoughts *t, const char **told) {
   return pipeline.plan ? thoughts_tell_pipeline(t, &pipeline) : WAFER_OK;
 }
 
-#define MOST_WRONG 8 /* of what is promised of the other mode, so that one part in these is wrong  \
-                      */
+#define MOST_WRONG 8 /* one part in these of what is promised of the other mode */
 
 /* Pieces between steps of the host, and sizes of a dim, take turns on the wafer sample by sample. A
  * pipeline waits for its weights where another ran last, streaming between its layers: which is
  * faster their plans tell, on the way through them that takes longest. */
-static wafer_status compare_pieces(thoughts *t) {
+static wafer_status compare_pieces(thoughts *t, const char **told) {
   const wafer_plan *plan = t->now.plan;
   const bool pipelined = plan->mode == WAFER_MODE_pipelined;
   const wafer_mode_cost *cost = pipelined ? &plan->streaming : &plan->pipelined;
   wafer_options own = *t->ctx->options;
-  const uint64_t told = thoughts_count_one(&own) ? cost->latency_cycles : cost->interval_cycles;
-  candidate other;
+  const uint64_t promised = thoughts_count_one(&own) ? cost->latency_cycles : cost->interval_cycles;
   if (plan->function_count < 2 || own.mode != WAFER_MODE_auto || own.pin_count || !cost->fits ||
-      told - told / MOST_WRONG >= thoughts_worth(&t->now))
+      promised - promised / MOST_WRONG >= thoughts_worth(&t->now))
     return WAFER_OK;
   own.mode = pipelined ? WAFER_MODE_streaming : WAFER_MODE_pipelined;
-  WAFER_TRY(thoughts_make(t, own, &other));
-  bool faster = other.plan && thoughts_worth(&other) < thoughts_worth(&t->now);
-  thoughts_choose(&t->now, &other, faster);
+  candidate first = t->now;
+  WAFER_TRY(thoughts_make(t, own, &t->now));
+  if (t->now.plan && !pipelined) WAFER_TRY(thoughts_try_wide(t, told));
+  bool slower = !t->now.plan || thoughts_worth(&first) <= thoughts_worth(&t->now);
+  if (thoughts_choose(&t->now, &first, slower)) *told = NULL;
   return WAFER_OK;
 }
 
@@ -341,7 +348,7 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_i
   bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
   wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
   if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);
-  if (status == WAFER_OK) status = compare_pieces(&t);
+  if (status == WAFER_OK) status = compare_pieces(&t, told);
   *plan = t.now.plan;
   *ir = t.now.ir;
   return status;

@@ -52,15 +52,8 @@ static bool may_stream(const thoughts *t) {
   return open && (other || thoughts_has_programs(&t->now));
 }
 
-/* The plan at hand, changed. */
-static wafer_plan *change(thoughts *t) {
-  wafer_plan *plan = wafer_arena_copy(t->ctx->arena, t->now.plan, sizeof *plan);
-  if (plan) t->now.plan = plan;
-  return plan;
-}
-
 wafer_status thoughts_tell_pipeline(thoughts *t, const candidate *pipeline) {
-  wafer_plan *plan = change(t);
+  wafer_plan *plan = thoughts_change(t);
   if (!plan) return cli_no_memory();
   plan->pipelined.interval_cycles = pipeline->interval;
   plan->pipelined.latency_cycles = pipeline->latency;
@@ -99,7 +92,7 @@ static wafer_status tell_samples(thoughts *t) {
   const uint64_t interval = other.interval;
   thoughts_choose(&t->now, &other, false);
   if (!faster) return WAFER_OK;
-  wafer_plan *chosen = change(t);
+  wafer_plan *chosen = thoughts_change(t);
   if (!chosen) return cli_no_memory();
   chosen->flip_batch = (uint32_t)together;
   wafer_note(

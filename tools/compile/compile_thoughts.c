@@ -145,6 +145,12 @@ bool thoughts_choose(candidate *now, candidate *other, bool better) {
   return better;
 }
 
+wafer_plan *thoughts_change(thoughts *t) {
+  wafer_plan *plan = wafer_arena_copy(t->ctx->arena, t->now.plan, sizeof *plan);
+  if (plan) t->now.plan = plan;
+  return plan;
+}
+
 uint64_t thoughts_worth(const candidate *c) {
   return thoughts_count_one(&c->options) ? c->latency : c->interval;
 }

@@ -56,6 +56,11 @@ wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *
 wafer_status thoughts_make_flow(const thoughts *t, wafer_options options, candidate *out);
 /* `other` in place of the one at hand where it is better; the worse one goes. */
 bool thoughts_choose(candidate *now, candidate *other, bool better);
+/* The plan at hand, to be changed: a copy. NULL: no memory. */
+wafer_plan *thoughts_change(thoughts *t);
+/* Weights that are quantized may become wide, to stay on the cores of a pipeline that takes them.
+ * *told: what a search said that was not kept. */
+wafer_status thoughts_try_wide(thoughts *t, const char **told);
 /* Of a pipeline; false where there is no plan. */
 bool thoughts_has_programs(const candidate *c);
 /* Whether there can be none; else they are there, or made later. */
