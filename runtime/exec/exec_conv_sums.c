@@ -197,21 +197,29 @@ typedef struct pack_stage {
   const sums_stage *sums;
 } pack_stage;
 
+/* Of a filter, from its first tap on, in elements. */
+static int64_t tap_offset(const exec_tensor *w, int64_t tap) {
+  int64_t offset = 0;
+  for (uint32_t d = w->shape.rank; d-- > 2; tap /= w->shape.dims[d])
+    offset += tap % w->shape.dims[d] * w->strides[d];
+  return offset;
+}
+
 /* Tile after tile of filters, part after part, taps, channels. */
 static void pack(const sums_stage *s, const float *w, float *to) {
-  const int64_t *stride = s->w->strides;
-  int64_t filters;
-  for (int64_t at = 0; at < s->filters; at += filters) {
-    filters = conv_tile_for(s->filters - at).filters;
+  const int64_t of_filter = s->w->strides[0], of_channel = s->w->strides[1];
+  int64_t width;
+  for (int64_t at = 0; at < s->filters; at += width) {
+    width = conv_tile_for(s->filters - at).filters;
+    int64_t filters = s->filters - at < width ? s->filters - at : width;
     for (uint32_t p = 0; p < s->sum.part_count; p++)
-      for (int64_t k = 0; k < s->sum.taps; k++)
-        for (int64_t c = s->sum.part[p].from; c < s->sum.part[p].to; c++, to += filters)
-          for (int64_t f = 0; f < filters; f++) {
-            int64_t rest = k, from = (at + f) * stride[0] + c * stride[1];
-            for (uint32_t d = s->w->shape.rank; d-- > 2; rest /= s->w->shape.dims[d])
-              from += rest % s->w->shape.dims[d] * stride[d];
-            to[f] = at + f < s->filters ? w[from] : 0;
-          }
+      for (int64_t k = 0; k < s->sum.taps; k++) {
+        const float *tap = w + at * of_filter + tap_offset(s->w, k);
+        for (int64_t c = s->sum.part[p].from; c < s->sum.part[p].to; c++, to += width) {
+          for (int64_t f = 0; f < filters; f++) to[f] = tap[f * of_filter + c * of_channel];
+          for (int64_t f = filters; f < width; f++) to[f] = 0;
+        }
+      }
   }
 }
 
