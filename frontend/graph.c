@@ -90,7 +90,7 @@ int64_t import_opset(const frame *f, const char *domain) {
     if (is_default(domain) ? is_default(imported) : same_text(domain, imported))
       return f->opsets->at[i].version;
   }
-  return 0;
+  return is_default(domain) ? 0 : onnx_newest(domain);
 }
 
 static const onnx_function *find_function(const onnx_model *model, const onnx_node *node) {

@@ -61,6 +61,8 @@ typedef struct onnx_op {
 
 /* The row for an operator; NULL: none. */
 const onnx_op *onnx_op_find(const char *domain, const char *type, int64_t opset);
+/* The newest opset of a domain that has rows of its own; 0: no row is of that domain. */
+int64_t onnx_newest(const char *domain);
 /* The rows in their order, NULL behind the last one. */
 const onnx_op *onnx_op_row(size_t index);
 
@@ -216,7 +218,8 @@ MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index);
 /* ---- Graphs ---- */
 
 wafer_status import_no_memory(const importer *im);
-/* The opset of a domain; 0: the model uses none. */
+/* The opset of a domain; 0: the model uses none. Domains beside ONNX's own need no import: they are
+ * at their newest then, as for onnxruntime, whose optimizers leave such imports out. */
 int64_t import_opset(const frame *f, const char *domain);
 /* Names of `graph` inside `outer` (or none), empty yet. */
 wafer_status import_begin_graph(const importer *im, scope *s, const scope *outer, const frame *f,

@@ -26,6 +26,13 @@ const onnx_op *onnx_op_find(const char *domain, const char *type, int64_t opset)
   return row && !strcmp(row->type, type) && !strcmp(row->domain, domain) ? row : NULL;
 }
 
+int64_t onnx_newest(const char *domain) {
+  int64_t newest = 0;
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++)
+    if (rows[i].since > newest && !strcmp(rows[i].domain, domain)) newest = rows[i].since;
+  return newest;
+}
+
 const onnx_op *onnx_op_row(size_t index) {
   return index < WAFER_COUNT(rows) ? &rows[index] : NULL;
 }

@@ -39,6 +39,18 @@ static void shape_arithmetic_folds_away(void) {
   end(&s);
 }
 
+static void domains_need_no_import(void) {
+  session s = {0};
+  import_text(&s, 13,
+              "init r f32 scalar = 1; init t i64 scalar = 0; init x f32 1 = 2; init g f32 1 = 3; "
+              "init v f32 1 = 0; ai.onnx.preview.training::Momentum(alpha=0.0,beta=1.0,"
+              "mode='standard',norm_coefficient=0.0) r t x g v -> y z; out y");
+  char got[64] = "";
+  if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
+  CU_ASSERT_STRING_EQUAL(got, "1: -1");
+  end(&s);
+}
+
 static void large_initializers_become_weights(void) {
   session s = {0};
   char graph[2048] = "in x f32 300; init w f32 300 =";
@@ -387,6 +399,7 @@ static void missing_files_are_named(void) {
 CU_TestInfo tests_import[] = {
     {"rows rise and are found", rows_rise_and_are_found},
     {"shape arithmetic folds away", shape_arithmetic_folds_away},
+    {"domains need no import", domains_need_no_import},
     {"large initializers become weights", large_initializers_become_weights},
     {"options make dims static", options_make_dims_static},
     {"functions of the model are their bodies", functions_of_the_model_are_their_bodies},
