@@ -78,6 +78,17 @@ MlirValue emit_causal(import_node *n, int64_t rows, int64_t columns, int64_t shi
 MlirValue emit_rotated(import_node *n, MlirValue x, MlirValue cosine, MlirValue sine,
                        int64_t turned, bool interleaved);
 
+/* ---- Models of ai.onnx.ml (expand_linear.c) ---- */
+
+/* What attribute post_transform makes of (samples, scores). */
+MlirValue emit_post_transformed(import_node *n, MlirValue y);
+/* How many labels a classifier has. */
+int64_t classifier_labels(import_node *n);
+/* A classifier's outputs: the label with the most in (samples, labels), and scores. */
+void emit_classified(import_node *n, MlirValue by, MlirValue scores);
+/* (samples, 1) as the scores of two labels: what the other one lacks of `whole`, and itself. */
+MlirValue emit_two_scores(import_node *n, MlirValue y, double whole);
+
 /* ---- Quantized numbers (expand_quantize.c) ---- */
 
 /* round(x / scale) + zero, within the type's numbers; `zero` may be null. Both of x's shape once

@@ -70,7 +70,7 @@ static MlirValue linear(import_node *n, int64_t results) {
   return attr_floats(n, "intercepts").count ? ADD(y, numbers(n, "intercepts", 1, &results)) : y;
 }
 
-static MlirValue transformed(import_node *n, MlirValue y) {
+MlirValue emit_post_transformed(import_node *n, MlirValue y) {
   const char *how = attr_text(n, "post_transform", "NONE");
   if (!strcmp(how, "LOGISTIC")) return emit_unary(n, WAFER_OP_sigmoid, y);
   if (!strcmp(how, "SOFTMAX")) return emit_softmax(n, y, 1);
@@ -81,43 +81,50 @@ static MlirValue transformed(import_node *n, MlirValue y) {
 void import_linear_regressor(import_node *n) {
   int64_t targets = attr_int(n, "targets", 1);
   if (targets < 1 || targets > INT32_MAX) node_bad(n, "targets is %lld", (long long)targets);
-  if (n->status == WAFER_OK) n->outputs[0] = transformed(n, linear(n, targets));
+  if (n->status == WAFER_OK) n->outputs[0] = emit_post_transformed(n, linear(n, targets));
 }
 
-/* The label that each place in the list stands for. */
-static MlirValue labels_at(import_node *n, int_list labels, MlirValue place) {
-  wafer_view view = node_new_tensor(n, WAFER_DTYPE_i64, 1, (int64_t[]){labels.count});
-  if (!view.data) return none;
-  memcpy(view.data, labels.at, labels.count * sizeof *labels.at);
-  return emit_gather(n, emit_constant(n, &view), place, 0);
-}
-
-/* Labels and scores. One score decides between two labels, by its sign; the other class then has
- * what it lacks of 1. */
-void import_linear_classifier(import_node *n) {
+static int_list labels_of(import_node *n) {
   int_list labels = attr_ints(n, "classlabels_ints");
-  int64_t scores = attr_floats(n, "intercepts").count;
-  attr_int(n, "multi_class", 0);
+  return labels.count ? labels : attr_ints(n, "classlabels_int64s");
+}
+
+int64_t classifier_labels(import_node *n) {
+  int64_t count = labels_of(n).count;
   if (attr_has(n, "classlabels_strings"))
     node_problem(n, WAFER_PROBLEM_attribute, "classlabels_strings: labels that are strings");
-  if (!scores) scores = labels.count;
-  if (n->status == WAFER_OK && (!labels.count || (scores != labels.count && scores != 1)))
-    node_bad(n, "%lld scores for %u labels", (long long)scores, labels.count);
-  if (n->status == WAFER_OK && scores == 1 && labels.count != 2)
-    node_bad(n, "one score for %u labels, needs 2", labels.count);
+  if (n->status == WAFER_OK && !count) node_bad(n, "there are no labels");
+  return count;
+}
+
+void emit_classified(import_node *n, MlirValue by, MlirValue scores) {
+  wafer_attr attrs[] = {INT_ATTR(axis, 1), INT_ATTR(keepdims, 0), INT_ATTR(last, 0)};
+  MlirValue place = emit_op(n, WAFER_OP_arg_max, 1, &by, attrs, WAFER_COUNT(attrs));
+  int_list labels = labels_of(n);
+  MlirValue all = emit_constant_i64(n, 1, labels.count, labels.at);
+  n->outputs[0] = emit_gather(n, all, place, 0);
+  if (n->output_count > 1) n->outputs[1] = scores;
+}
+
+MlirValue emit_two_scores(import_node *n, MlirValue y, double whole) {
+  return emit_concat(n, SUB(emit_scalar_like(n, y, whole), y), y, 1);
+}
+
+void import_linear_classifier(import_node *n) {
+  int64_t labels = classifier_labels(n), scores = attr_floats(n, "intercepts").count;
+  attr_int(n, "multi_class", 0);
+  if (!scores) scores = labels;
+  if (n->status == WAFER_OK && scores != labels && scores != 1)
+    node_bad(n, "%lld scores for %lld labels", (long long)scores, (long long)labels);
+  if (n->status == WAFER_OK && scores == 1 && labels != 2)
+    node_bad(n, "one score for %lld labels, needs 2", (long long)labels);
   if (n->status != WAFER_OK) return;
-  MlirValue y = linear(n, scores), nought = emit_scalar_like(n, y, 0), place;
-  if (scores == 1) {
-    place = emit_cast(n, emit_binary(n, WAFER_OP_less, nought, y), WAFER_DTYPE_i64);
-    place = emit_reshape(n, place, 1, node_type(n, y).shape.dims);
-    bool softmax = !strcmp(attr_text(n, "post_transform", "NONE"), "SOFTMAX");
-    if (!softmax) y = transformed(n, y); /* of one score it is nothing */
-    y = emit_concat(n, SUB(emit_scalar_like(n, y, 1), y), y, 1);
-  } else {
-    wafer_attr attrs[] = {INT_ATTR(axis, 1), INT_ATTR(keepdims, 0), INT_ATTR(last, 0)};
-    place = emit_op(n, WAFER_OP_arg_max, 1, &y, attrs, WAFER_COUNT(attrs));
-    y = transformed(n, y);
+  MlirValue y = linear(n, scores);
+  if (scores > 1) {
+    emit_classified(n, y, emit_post_transformed(n, y));
+    return;
   }
-  n->outputs[0] = labels_at(n, labels, place);
-  if (n->output_count > 1) n->outputs[1] = y;
+  bool softmax = !strcmp(attr_text(n, "post_transform", "NONE"), "SOFTMAX");
+  MlirValue share = softmax ? y : emit_post_transformed(n, y); /* of one score it is nothing */
+  emit_classified(n, emit_two_scores(n, y, 0), emit_two_scores(n, share, 1));
 }
