@@ -99,21 +99,23 @@ void import_dynamic_quantize_linear(import_node *n) {
   if (n->output_count > 2) n->outputs[2] = q.zero;
 }
 
+/* A scale or zero point of a matrix: of all of it, or a vector of one for each row (or column). */
+static MlirValue along(import_node *n, MlirValue v, bool rows) {
+  wafer_shape shape = node_type(n, v).shape;
+  if (shape.rank != 1) return v;
+  if (shape.dims[0] == 1) return emit_reshape(n, v, 0, NULL);
+  return rows ? emit_reshape(n, v, 2, (int64_t[]){shape.dims[0], 1}) : v;
+}
+
 MlirValue emit_centered(import_node *n, MlirValue x, MlirValue zero, bool rows) {
   x = emit_cast(n, x, WAFER_DTYPE_i32);
-  if (!zero.ptr) return x;
-  wafer_shape shape = node_type(n, zero).shape;
-  zero = emit_cast(n, zero, WAFER_DTYPE_i32);
-  if (rows && shape.rank == 1 && shape.dims[0] > 1)
-    zero = emit_reshape(n, zero, 2, (int64_t[]){shape.dims[0], 1});
-  return SUB(x, zero);
+  return zero.ptr ? SUB(x, emit_cast(n, along(n, zero, rows), WAFER_DTYPE_i32)) : x;
 }
 
 void import_matmul_integer(import_node *n) {
   MlirValue a = emit_centered(n, node_input(n, 0), node_input(n, 2), true);
   MlirValue b = emit_centered(n, node_input(n, 1), node_input(n, 3), false);
-  if (node_rank(n, a) < 2 || node_rank(n, b) < 2) node_unsupported(n, "vectors");
-  n->outputs[0] = emit_binary(n, WAFER_OP_matmul, a, b);
+  n->outputs[0] = emit_matmul(n, a, b);
 }
 
 /* a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero */
@@ -121,16 +123,12 @@ void import_qlinear_matmul(import_node *n) {
   MlirValue a = emit_centered(n, node_input(n, 0), node_input(n, 2), true);
   MlirValue b = emit_centered(n, node_input(n, 3), node_input(n, 5), false);
   MlirValue scales[] = {node_input(n, 1), node_input(n, 4), node_input(n, 6)};
-  for (uint32_t i = 0; i < 3; i++) {
-    wafer_shape shape = node_type(n, scales[i]).shape;
-    bool one = shape.rank == 0 || (shape.rank == 1 && shape.dims[0] == 1);
-    if (!one || node_rank(n, a) < 2 || node_rank(n, b) < 2)
-      node_unsupported(n, "vectors, and scales per row or column");
-    scales[i] = emit_cast(n, emit_reshape(n, scales[i], 0, NULL), WAFER_DTYPE_f32);
-  }
-  MlirValue product = emit_cast(n, emit_binary(n, WAFER_OP_matmul, a, b), WAFER_DTYPE_f32);
-  n->outputs[0] = emit_quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])),
-                                 node_input(n, 7), node_dtype(n, node_input(n, 7)));
+  for (uint32_t i = 0; i < 3; i++)
+    scales[i] = emit_cast(n, along(n, scales[i], i != 1), WAFER_DTYPE_f32);
+  MlirValue product = emit_cast(n, emit_matmul(n, a, b), WAFER_DTYPE_f32);
+  MlirValue zero = along(n, node_input(n, 7), true);
+  n->outputs[0] = emit_quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])), zero,
+                                 node_dtype(n, zero));
 }
 
 /* Without its zero point, one for all or one for each output channel (dim 0). */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compose.h"
 #include "forest.h"
 #include "operators.h"
 

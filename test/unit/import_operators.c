@@ -167,20 +167,6 @@ static const struct {
     {11, "init a f32 2x2 = 1 2 3 4; Det a -> y", "scalar: -2"},
     {13, "init a f32 2x2 = 1 2 3 4; init i i64 1x1 = 1; init u f32 1x2 = 8 9; ScatterND a i u -> y",
      "2x2: 1 2 8 9"},
-    {13,
-     "init a f32 3 = -9 1.5 900; init s f32 scalar = 2; init z u8 scalar = 10; "
-     "QuantizeLinear a s z -> y",
-     "3: 6 11 255"},
-    {13,
-     "init a u8 2x2 = 1 2 3 4; init s f32 2 = 2 3; init z u8 2 = 1 2; "
-     "DequantizeLinear(axis=1) a s z -> y",
-     "2x2: 0 0 4 6"},
-    /* a scale in a vector of one, as quantizers write it, is for all of x: no axis is looked at */
-    {13, "init a i32 3 = 1 2 -3; init s f32 1 = 0.5; init z i32 1 = 0; DequantizeLinear a s z -> y",
-     "3: 0.5 1 -1.5"},
-    {13, "init a f32 3 = -9 1.5 900; init s f32 1 = 2; init z u8 1 = 10; QuantizeLinear a s z -> y",
-     "3: 6 11 255"},
-    {13, "init a u8 scalar = 9; init s f32 1 = 0.5; DequantizeLinear a s -> y", "scalar: 4.5"},
     /* a real signal of two dims, as PyTorch writes it */
     {17, "init a f32 1x4 = 1 2 3 4; init t i64 scalar = 1; init w f32 1 = 2; STFT a t w -> y",
      "1x4x1x2: 2 0 4 0 6 0 8 0"},
@@ -190,11 +176,6 @@ static const struct {
      "init a f32 1x4x2 = 1 2 3 4 5 6 7 8; init t i64 scalar = 2; init l i64 scalar = 2; "
      "STFT(onesided=0) a t - l -> y",
      "1x2x2x2: 4 6 -2 -2 12 14 -2 -2"},
-    {13,
-     "init a u8 1x2 = 1 2; init b u8 2x1 = 3 4; init z u8 scalar = 1; "
-     "MatMulInteger a b z -> y",
-     "1x1: 4"},
-    {13, "init a f32 3 = 0 2.55 1.5; DynamicQuantizeLinear a -> y s z", "3: 0 255 150"},
     {13, "init a i64 2 = -7 7; init b i64 1 = 3; Mod(fmod=1) a b -> y", "2: -1 1"},
     {13, "init a f32 2 = 1.7 -2; Cast(to=7) a -> y", "2: 1 -2"},
     {15, "init a f32 2 = 1.7 -2; init b i32 1 = 0; CastLike a b -> y", "2: 1 -2"},
