@@ -290,6 +290,28 @@ wafer_status strings_step(importer *im, const onnx_tensor *tensor, name_entry *e
   return assembly_step_add(im, &step);
 }
 
+wafer_status host_texts_at(import_node *n, const char *name, MlirValue place) {
+  const wire_blobs *texts = &attr_find(n, name)->strings;
+  attr_list l = {.arena = n->im->ctx->arena};
+  name_entry entry = {.value = place, .fn = n->im->fn, .piece = n->im->fn->open};
+  uint32_t *number = WAFER_NEW(l.arena, uint32_t, 1);
+  int64_t *places = node_new_ints(n, (int64_t)texts->count);
+  l.at = WAFER_NEW(l.arena, wafer_host_attr, 2);
+  if (!number || !places || !l.at) return import_no_memory(n->im);
+  for (size_t i = 0; i < texts->count; i++) places[i] = (int64_t)i;
+  add_ints(&l, "keys_int64s", texts->count, places);
+  add_texts(&l, "values_strings", texts->count, texts->at);
+  if (l.failed) return import_no_memory(n->im);
+  WAFER_TRY(assembly_value(n->im, &entry, number));
+  wafer_step step = {.kind = WAFER_STEP_host,
+                     .op = WAFER_HOST_LabelEncoder,
+                     .attrs = l.at,
+                     .attr_count = l.count,
+                     .inputs = number,
+                     .input_count = 1};
+  return host_step(n, &step, 1, &(wafer_type){0});
+}
+
 wafer_status copy_step(importer *im, name_entry *entry) {
   uint32_t *values = WAFER_NEW(im->ctx->arena, uint32_t, 2);
   if (!values) return import_no_memory(im);

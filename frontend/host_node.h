@@ -23,6 +23,9 @@ wafer_status host_inputs(import_node *n, uint32_t first, number_list *out);
 wafer_status host_step(import_node *n, wafer_step *step, uint32_t output_count,
                        const wafer_type *types);
 
+/* The node's first result: strings of its attribute `name`, those that a tensor of i64 counts. */
+wafer_status host_texts_at(import_node *n, const char *name, MlirValue place);
+
 /* The static tensor type that the graph of `s` declares for a name; dtype none: there is none. */
 wafer_type host_declared(const scope *s, const char *name);
 wafer_type host_static_type(const onnx_type *type);

@@ -2,6 +2,7 @@
  * them, they compute and give f32, whatever numbers they are given. */
 #include <string.h>
 
+#include "host_node.h"
 #include "operators.h"
 
 static const MlirValue none;
@@ -90,9 +91,9 @@ static int_list labels_of(import_node *n) {
 }
 
 int64_t classifier_labels(import_node *n) {
+  const onnx_attribute *texts = attr_find(n, "classlabels_strings");
   int64_t count = labels_of(n).count;
-  if (attr_has(n, "classlabels_strings"))
-    node_problem(n, WAFER_PROBLEM_attribute, "classlabels_strings: labels that are strings");
+  if (!count && texts) count = (int64_t)texts->strings.count;
   if (n->status == WAFER_OK && !count) node_bad(n, "there are no labels");
   return count;
 }
@@ -101,9 +102,12 @@ void emit_classified(import_node *n, MlirValue by, MlirValue scores) {
   wafer_attr attrs[] = {INT_ATTR(axis, 1), INT_ATTR(keepdims, 0), INT_ATTR(last, 0)};
   MlirValue place = emit_op(n, WAFER_OP_arg_max, 1, &by, attrs, WAFER_COUNT(attrs));
   int_list labels = labels_of(n);
-  MlirValue all = emit_constant_i64(n, 1, labels.count, labels.at);
-  n->outputs[0] = emit_gather(n, all, place, 0);
-  if (n->output_count > 1) n->outputs[1] = scores;
+  if (n->output_count > 1)
+    n->results[1] = (name_entry){.value = scores, .fn = n->im->fn, .piece = n->im->fn->open};
+  if (labels.count)
+    n->outputs[0] = emit_gather(n, emit_constant_i64(n, 1, labels.count, labels.at), place, 0);
+  else if (n->status == WAFER_OK)
+    n->status = host_texts_at(n, "classlabels_strings", place);
 }
 
 MlirValue emit_two_scores(import_node *n, MlirValue y, double whole) {

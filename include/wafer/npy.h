@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* A file's tensor, row-major and aligned (Fortran order is converted), for as long as the arena
- * lives. Read only: the data may lie in the mapped file. */
+/* A file's tensor (numbers, or strings as numpy's "U"), row-major and aligned (Fortran order is
+ * converted), for as long as the arena lives. Read only: the data may lie in the mapped file. */
 wafer_status wafer_npy_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
                             wafer_view *out);
 /* A file cannot name every element type: when the elements that were read can be those of `wanted`,

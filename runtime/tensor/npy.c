@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/npy_text.h"
 #include "wafer/file.h"
 
 #define MAGIC "\x93NUMPY"
@@ -25,6 +26,7 @@ typedef struct scanner {
 typedef struct header {
   char descr[16];
   bool fortran, has_descr, has_fortran, has_shape;
+  size_t width; /* of strings */
   wafer_shape shape;
 } header;
 
@@ -187,15 +189,18 @@ static wafer_dtype dtype_of(const char *descr) {
   return wafer_dtype_by_npy(plain);
 }
 
-static wafer_status check_type(const scanner *s, const header *h, wafer_dtype *dtype) {
-  *dtype = dtype_of(h->descr);
+static wafer_status check_type(const scanner *s, header *h, wafer_dtype *dtype) {
+  *dtype = npy_text_type(h->descr, &h->width) ? WAFER_DTYPE_string : dtype_of(h->descr);
+  if (*dtype == WAFER_DTYPE_string && h->fortran && h->shape.rank > 1)
+    return wafer_fail(s->diag, s->loc, WAFER_UNSUPPORTED,
+                      "strings in Fortran order; save them in C order");
   if (*dtype != WAFER_DTYPE_none) return WAFER_OK;
   if (h->descr[0] == '>')
     return wafer_fail(s->diag, s->loc, WAFER_UNSUPPORTED,
                       "big-endian elements ('%s'); save it as '<%s'", h->descr, h->descr + 1);
   return wafer_fail(s->diag, s->loc, WAFER_UNSUPPORTED,
                     "elements of type '%s'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, "
-                    "or as raw bits, V1 or V2",
+                    "as strings (U), or as raw bits, V1 or V2",
                     h->descr);
 }
 
@@ -206,12 +211,24 @@ static wafer_status check_size(const scanner *s, const header *h, wafer_dtype dt
   if (!wafer_shape_elements(&h->shape, &elements))
     return wafer_fail(s->diag, s->loc, WAFER_BAD_INPUT, "a tensor of %s elements is too large",
                       shape);
-  size_t want = (size_t)elements * wafer_dtype_bytes(dtype);
+  bool texts = dtype == WAFER_DTYPE_string;
+  size_t each = texts ? h->width * sizeof(uint32_t) : wafer_dtype_bytes(dtype), want;
+  if (__builtin_mul_overflow((size_t)elements, each, &want)) want = SIZE_MAX;
   if (have != want)
     return wafer_fail(s->diag, s->loc, WAFER_BAD_INPUT,
                       "%s of %s needs %zu bytes of data, the file has %zu", shape,
                       wafer_dtype_name(dtype), want, have);
   return WAFER_OK;
+}
+
+static wafer_status read_texts(const scanner *s, wafer_arena *arena, size_t width, wafer_bytes data,
+                               wafer_view *out) {
+  int64_t count = 0;
+  wafer_shape_elements(&out->shape, &count);
+  out->data = npy_text_read(arena, data.data, (size_t)count, width);
+  if (out->data) return WAFER_OK;
+  return wafer_fail(s->diag, s->loc, WAFER_NO_MEMORY, "out of memory for %lld strings",
+                    (long long)count);
 }
 
 /* The data row-major and aligned: where it is, or copied into the arena. */
@@ -247,7 +264,10 @@ wafer_status wafer_npy_read(const wafer_diag *diag, wafer_arena *arena, const ch
   WAFER_TRY(check_type(&s, &h, &dtype));
   WAFER_TRY(check_size(&s, &h, dtype, bytes.size));
   wafer_view view = wafer_view_of(dtype, &h.shape, NULL);
-  WAFER_TRY(place_data(&s, arena, h.fortran, bytes, &view));
+  if (dtype == WAFER_DTYPE_string)
+    WAFER_TRY(read_texts(&s, arena, h.width, bytes, &view));
+  else
+    WAFER_TRY(place_data(&s, arena, h.fortran, bytes, &view));
   *out = view;
   return WAFER_OK;
 }
@@ -286,11 +306,10 @@ void wafer_npy_adopt(wafer_view *view, wafer_dtype wanted) {
 /* ---- writing ---- */
 
 /* As numpy writes version 1.0. Returns the bytes used, a multiple of DATA_ALIGNMENT. */
-static size_t format_header(const wafer_view *view, char *buffer, size_t bytes) {
+static size_t format_header(const wafer_view *view, const char *descr, char *buffer, size_t bytes) {
   size_t start = MAGIC_BYTES + 4;
-  int used =
-      snprintf(buffer + start, bytes - start, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-               wafer_dtype_npy(view->dtype));
+  int used = snprintf(buffer + start, bytes - start,
+                      "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
   size_t end = start + (size_t)used;
   for (uint32_t i = 0; i < view->shape.rank; i++)
     end += (size_t)snprintf(buffer + end, bytes - end, "%s%" PRId64 "%s", i ? " " : "",
@@ -306,24 +325,37 @@ static size_t format_header(const wafer_view *view, char *buffer, size_t bytes) 
   return total;
 }
 
-static wafer_status write_data(wafer_file *file, const wafer_view *view, void *packed) {
-  char text[512];
-  size_t bytes = wafer_tensor_bytes(view->dtype, &view->shape);
-  WAFER_TRY(wafer_file_write(file, text, format_header(view, text, sizeof text)));
-  if (packed) wafer_view_pack(view, packed);
-  return wafer_file_write(file, packed ? packed : view->data, bytes);
+static void *pack_texts(const wafer_view *view, char *descr, size_t room, size_t *bytes) {
+  const char *const *texts = view->data;
+  int64_t count = 0;
+  wafer_shape_elements(&view->shape, &count);
+  size_t width = npy_text_width(texts, (size_t)count);
+  snprintf(descr, room, "<U%zu", width);
+  *bytes = (size_t)count * width * sizeof(uint32_t);
+  uint32_t *points = calloc((size_t)count + 1, width * sizeof *points);
+  for (int64_t i = 0; points && i < count; i++)
+    npy_text_write(texts[i], width, points + (size_t)i * width);
+  return points;
 }
 
 wafer_status wafer_npy_write(const wafer_diag *diag, const char *path, const wafer_view *view) {
+  char text[512], descr[32];
   wafer_file *file;
+  bool texts = view->dtype == WAFER_DTYPE_string, copies = texts || !wafer_view_is_dense(view);
   size_t bytes = wafer_tensor_bytes(view->dtype, &view->shape);
-  void *packed = wafer_view_is_dense(view) ? NULL : malloc(bytes);
-  if (!packed && !wafer_view_is_dense(view))
+  void *packed = !copies ? NULL
+                 : texts ? pack_texts(view, descr, sizeof descr, &bytes)
+                         : malloc(bytes);
+  if (copies && !packed)
     return wafer_fail(diag, wafer_at_file(path), WAFER_NO_MEMORY, "out of memory for %zu bytes",
                       bytes);
+  if (!texts) snprintf(descr, sizeof descr, "%s", wafer_dtype_npy(view->dtype));
+  if (copies && !texts) wafer_view_pack(view, packed);
   wafer_status status = wafer_file_begin(diag, path, &file);
   if (status == WAFER_OK) {
-    (void)write_data(file, view, packed);
+    size_t head = format_header(view, descr, text, sizeof text);
+    if (wafer_file_write(file, text, head) == WAFER_OK)
+      (void)wafer_file_write(file, packed ? packed : view->data, bytes);
     status = wafer_file_commit(file);
   }
   free(packed);

@@ -4,6 +4,7 @@
 
 #include "caught.h"
 #include "scratch.h"
+#include "wafer/file.h"
 
 /* A version 1.0 file around `dict` with `bytes` of data, as numpy pads it. Returns its size. */
 static size_t npy_of(char *file, const char *dict, const void *data, size_t bytes) {
@@ -46,6 +47,31 @@ static void every_type_and_rank_goes_there_and_back(void) {
       CU_ASSERT_EQUAL(memcmp(got.data, data, wafer_tensor_bytes(view.dtype, &view.shape)), 0);
     }
   CU_ASSERT_EQUAL(scratch_entries(&in, 0), 1);
+  wafer_arena_destroy(arena);
+  scratch_remove(&in);
+}
+
+/* As numpy has them: "<U3" of the longest, in which zeros end the others. */
+static void strings_go_there_and_back(void) {
+  static const char *const texts[] = {"", "yes", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "a\xff"};
+  static const char *const want[] = {"", "yes", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+                                     "a\xef\xbf\xbd"};
+  scratch in = scratch_create();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_shape shape = {2, {2, 2}};
+  wafer_bytes file;
+  wafer_view got, view = wafer_view_of(WAFER_DTYPE_string, &shape, (void *)(uintptr_t)texts);
+  const char *path = scratch_path(&in, "x.npy");
+  CU_ASSERT_EQUAL_FATAL(wafer_npy_write(NULL, path, &view), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_npy_read(NULL, arena, path, &got), WAFER_OK);
+  CU_ASSERT_EQUAL(got.dtype, WAFER_DTYPE_string);
+  CU_ASSERT(wafer_shape_equal(&got.shape, &shape));
+  for (int i = 0; i < 4; i++) CU_ASSERT_STRING_EQUAL(((const char **)got.data)[i], want[i]);
+  CU_ASSERT_EQUAL_FATAL(wafer_file_map(NULL, arena, path, &file), WAFER_OK);
+  const char *text = file.data;
+  CU_ASSERT_PTR_NOT_NULL(strstr(text + 10, "'descr': '<U3', 'fortran_order': False, "));
+  CU_ASSERT_EQUAL(file.size, 128 + 4 * 3 * 4);
+  CU_ASSERT_EQUAL(memcmp(text + 128 + 12, "y\0\0\0e\0\0\0s\0\0", 12), 0);
   wafer_arena_destroy(arena);
   scratch_remove(&in);
 }
@@ -151,11 +177,13 @@ static const struct {
     {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", 4, WAFER_UNSUPPORTED,
      "big-endian elements ('>f4'); save it as '<f4'"},
     {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", 8, WAFER_UNSUPPORTED,
-     "elements of type '<c8'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, or as raw "
+     "elements of type '<c8'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, as strings "
+     "(U), or as raw "
      "bits, "
      "V1 or V2"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, WAFER_UNSUPPORTED,
-     "elements of type '|O'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, or as raw "
+     "elements of type '|O'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, as strings "
+     "(U), or as raw "
      "bits, "
      "V1 or V2"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 7, WAFER_BAD_INPUT,
@@ -265,6 +293,7 @@ static void narrow_types_are_adopted(void) {
 
 CU_TestInfo tests_npy[] = {
     {"narrow types are adopted", narrow_types_are_adopted},
+    {"strings go there and back", strings_go_there_and_back},
     {"every type and rank goes there and back", every_type_and_rank_goes_there_and_back},
     {"the header is numpy's", the_header_is_numpys},
     {"strides are packed when written", strides_are_packed_when_written},

@@ -70,6 +70,25 @@ static void measure(const run_arguments *a, const wafer_view *got, const wafer_v
   if (a->by_largest) d->within = d->largest <= d->tol * d->largest_reference;
 }
 
+/* Strings differ or they do not. */
+static wafer_status compare_texts(const run_arguments *a, const wafer_value *value,
+                                  const char *path, const wafer_view *got, const wafer_view *wanted,
+                                  run_difference *d) {
+  const char *const *ours = got->data, *const *theirs = wanted->data;
+  int64_t count = 0;
+  wafer_shape_elements(&got->shape, &count);
+  while (d->at < count && !strcmp(ours[d->at], theirs[d->at])) d->at++;
+  d->within = d->at == count;
+  if (!d->within)
+    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
+                      "output '%s': string %lld is '%.80s', the reference '%.80s'", value->name,
+                      (long long)d->at, ours[d->at], theirs[d->at]);
+  d->at = 0;
+  if (!a->quiet)
+    printf("%-24s %lld strings are as the reference has them: ok\n", value->name, (long long)count);
+  return WAFER_OK;
+}
+
 static wafer_status compare_one(const run_arguments *a, const wafer_value *value,
                                 wafer_arena *arena, const wafer_view *got, run_difference *d) {
   char path[4096];
@@ -88,6 +107,7 @@ static wafer_status compare_one(const run_arguments *a, const wafer_value *value
                       "output '%s' is %s %s, the reference %s %s", value->name,
                       wafer_dtype_name(got->dtype), ours, wafer_dtype_name(wanted.dtype), theirs);
   }
+  if (got->dtype == WAFER_DTYPE_string) return compare_texts(a, value, path, got, &wanted, d);
   measure(a, got, &wanted, d);
   if (!a->quiet)
     printf("%-24s largest difference %.3g at element %lld (%.8g, reference %.8g); largest "
