@@ -42,7 +42,7 @@ def reference(path, **inputs):
     for name, data in inputs.items():
         np.save(f"{folder}/in_{name}.npy", data)
     for info, data in zip(session.get_outputs(), session.run(None, inputs)):
-        np.save(f"{folder}/out_{info.name}.npy", data)
+        np.save(f"{folder}/out_{info.name}.npy", data.astype(str) if data.dtype == object else data)
 
 
 def small_cnn():
@@ -393,6 +393,23 @@ def loops():
     suite("unnamed", path, [x])
 
 
+def votes():
+    """Two trees that vote for labels that are strings, and a feature that may be missing."""
+    trees = dict(nodes_treeids=[0, 0, 0, 1, 1, 1], nodes_nodeids=[0, 1, 2, 0, 1, 2], nodes_featureids=[0, 0, 0, 1, 0, 0],
+                 nodes_values=[0.5, 0.0, 0.0, -0.25, 0.0, 0.0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 2,
+                 nodes_truenodeids=[1, 0, 0] * 2, nodes_falsenodeids=[2, 0, 0] * 2,
+                 class_treeids=[0, 0, 0, 1, 1], class_nodeids=[1, 2, 2, 1, 2], class_ids=[0, 1, 2, 2, 1],
+                 class_weights=[0.5, 0.125, 0.375, 0.5, 0.5], classlabels_strings=["apple", "pear", "quince"])
+    ml = dict(domain="ai.onnx.ml")
+    nodes = [node("Imputer", "x", "known", imputed_value_floats=[1.0, 0.0], replaced_value_float=float("nan"), **ml),
+             node("TreeEnsembleClassifier", "known", "label scores", **trees, **ml)]
+    graph = helper.make_graph(nodes, "votes", [value("x", 4, 2)], [value("label", 4, dtype=TensorProto.STRING), value("scores", 4, 3)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    path = os.path.join(here, "votes.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    reference(path, x=np.array([[0, 0], [1, 0], [1, -1], [np.nan, np.nan]], np.float32))
+
+
 def quantized():
     """Weights of 8 bits, and so many that folding leaves them as they are."""
     count = np.arange(420 * 424, dtype=np.int64)
@@ -426,3 +443,4 @@ one_mean()
 split()
 steps()
 quantized()
+votes()

@@ -53,6 +53,12 @@ static const struct {
     {THREE ",base_values=[1.0,0,0]) x -> y s", "2: 7 7"},
     {THREE ",post_transform='SOFTMAX') x -> l y",
      "2x3: 0.3265 0.41923 0.25428 0.21194 0.21194 0.57612"},
+    {"init x i64 2x2 = 1 -1 -1 4; "
+     "ai.onnx.ml::Imputer(imputed_value_int64s=[7,8],replaced_value_int64=-1) x -> y",
+     "2x2: 1 8 7 4"},
+    {"init x f32 2x2 = 1 nan nan 4; "
+     "ai.onnx.ml::Imputer(imputed_value_floats=[7.0],replaced_value_float=nan.0) x -> y",
+     "2x2: 1 7 7 4"},
 };
 
 static void trees_are_worth_what_they_say(void) {
@@ -90,6 +96,8 @@ static const struct {
      WAFER_BAD_INPUT, "base_values has 2 entries, needs 1"},
     {REGRESSOR("BRANCH_LT", "1") "target_nodeids=[1,2],aggregate_function='ALL') x -> y",
      WAFER_BAD_INPUT, "aggregate_function is 'ALL'"},
+    {"in x f32 2x2; ai.onnx.ml::ZipMap(classlabels_int64s=[1,2]) x -> y", WAFER_UNSUPPORTED,
+     "convert the model without it, as skl2onnx does with options={'zipmap': False}"},
 };
 
 static void what_is_wrong_with_trees_is_said(void) {
