@@ -185,6 +185,9 @@ static wafer_status read_attrs(import_node *n, wafer_step *step) {
     if (n->node->attribute.at[i].name) WAFER_TRY(add_attr(n, &l, n->node->attribute.at[i].name));
   if (n->opset < 13 && (step->op == WAFER_HOST_Softmax || step->op == WAFER_HOST_LogSoftmax))
     add_ints(&l, "flat", 1, &(int64_t){1}); /* the dims from the axis on are one */
+  if (n->opset < 16 && step->op == WAFER_HOST_RoiAlign &&
+      !attr_has(n, "coordinate_transformation_mode"))
+    add_text(&l, "coordinate_transformation_mode", "output_half_pixel");
   if (step->op == WAFER_HOST_core) add_text(&l, "op", wafer_op_get(n->op->op)->name);
   step->attrs = l.at;
   step->attr_count = l.count;

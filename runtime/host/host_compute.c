@@ -63,6 +63,21 @@ wafer_status host_mod(host_site *site) {
   return work_end(&w, work_op(&w, WAFER_OP_mod, 1, &attr, 2, both));
 }
 
+static wafer_view cast(host_work *w, wafer_view x, wafer_dtype to) {
+  if (x.dtype == to) return x;
+  return work_op(w, WAFER_OP_cast, 1, (wafer_attr[]){HOST_TEXT(to, wafer_dtype_name(to))}, 1, &x);
+}
+
+/* In the exponent's type where that alone is one of floats. */
+wafer_status host_pow(host_site *site) {
+  host_work w = {.site = site};
+  wafer_view x = work_input(&w, 0), y = work_input(&w, 1);
+  bool widens = !wafer_dtype_is_float(x.dtype) && wafer_dtype_is_float(y.dtype);
+  wafer_dtype in = widens ? y.dtype : x.dtype;
+  wafer_view power = work_binary(&w, WAFER_OP_pow, cast(&w, x, in), cast(&w, y, in));
+  return work_end(&w, cast(&w, power, x.dtype));
+}
+
 /* x where it is at least 0, else x times a slope. */
 static wafer_view sloped(host_work *w, wafer_view x, wafer_view slope) {
   wafer_view nought = work_scalar(w, x, 0);
