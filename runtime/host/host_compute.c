@@ -116,6 +116,55 @@ wafer_status host_hard_swish(host_site *site) {
   return work_end(&w, work_binary(&w, WAFER_OP_mul, x, hard_sigmoid(&w, x, 1.0 / 6, 0.5)));
 }
 
+/* x/2 (1 + erf(x / sqrt(2))), or x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+wafer_status host_gelu(host_site *site) {
+  host_work w = {.site = site};
+  wafer_view x = work_input(&w, 0), gate = x;
+  bool exact = strcmp(host_text(site, "approximate", "none"), "tanh") != 0;
+  if (!exact) {
+    gate = work_binary(&w, WAFER_OP_mul, x, x);
+    gate = work_binary(&w, WAFER_OP_mul, gate, work_scalar(&w, x, 0.044715));
+    gate = work_binary(&w, WAFER_OP_mul, x,
+                       work_binary(&w, WAFER_OP_add, gate, work_scalar(&w, x, 1)));
+  }
+  gate = work_binary(&w, WAFER_OP_mul, gate, work_scalar(&w, x, exact ? M_SQRT1_2 : sqrt(M_2_PI)));
+  gate = work_unary(&w, exact ? WAFER_OP_erf : WAFER_OP_tanh, gate);
+  gate = work_binary(&w, WAFER_OP_add, gate, work_scalar(&w, x, 1));
+  wafer_view half = work_binary(&w, WAFER_OP_mul, x, work_scalar(&w, x, 0.5));
+  return work_end(&w, work_binary(&w, WAFER_OP_mul, half, gate));
+}
+
+/* ---- normalizations ---- */
+
+wafer_status host_batch_norm(host_site *site) {
+  host_work w = {.site = site};
+  wafer_view in[5];
+  for (uint32_t i = 0; i < 5; i++) in[i] = work_input(&w, i);
+  if (host_int(site, "training_mode", 0) || !host_int(site, "spatial", 1))
+    work_fail(&w, "training_mode, and statistics per element");
+  const wafer_attr attr = {.id = WAFER_ATTR_epsilon, .f = host_float(site, "epsilon", 1e-5)};
+  return work_end(&w, work_op(&w, WAFER_OP_batch_norm, 1, &attr, 5, in));
+}
+
+/* Over the dims from `axis` on. */
+wafer_status host_layer_norm(host_site *site) {
+  host_work w = {.site = site};
+  wafer_view x = work_input(&w, 0);
+  uint32_t axis = 0;
+  if (w.status == WAFER_OK)
+    w.status = host_axis(site, host_int(site, "axis", -1), x.shape.rank, &axis);
+  uint32_t dims = ((1u << x.shape.rank) - 1) & ~((1u << axis) - 1);
+  wafer_view y = work_binary(&w, WAFER_OP_sub, x, work_reduce(&w, WAFER_OP_reduce_mean, x, dims));
+  wafer_view variance =
+      work_reduce(&w, WAFER_OP_reduce_mean, work_binary(&w, WAFER_OP_mul, y, y), dims);
+  variance = work_binary(&w, WAFER_OP_add, variance,
+                         work_scalar(&w, x, host_float(site, "epsilon", 1e-5)));
+  y = work_binary(&w, WAFER_OP_div, y, work_unary(&w, WAFER_OP_sqrt, variance));
+  y = work_binary(&w, WAFER_OP_mul, y, work_input(&w, 1));
+  if (host_has(site, 2)) y = work_binary(&w, WAFER_OP_add, y, work_input(&w, 2));
+  return work_end(&w, y);
+}
+
 /* ---- softmax ---- */
 
 /* The importer says `flat` of models before opset 13: the dims from `axis` on are one. */

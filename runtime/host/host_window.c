@@ -1,11 +1,11 @@
 /* What cores compute over places of images, of which only the run knows how many there are:
- * convolutions, resizing, and boxes cut out of images. */
+ * convolutions, pools, resizing, and boxes cut out of images. */
 #include <math.h>
 #include <string.h>
 
 #include "host_work.h"
 
-/* ---- convolutions ---- */
+/* ---- windows ---- */
 
 /* An attribute's entries, or `absent` for each. */
 static void entries(host_work *w, const char *name, uint32_t count, int64_t absent, int64_t *out) {
@@ -16,45 +16,60 @@ static void entries(host_work *w, const char *name, uint32_t count, int64_t abse
     out[i] = attr && attr->count == count ? attr->ints[i] : absent;
 }
 
+typedef struct window {
+  uint32_t spatial;
+  int64_t kernel[WAFER_MAX_RANK], strides[WAFER_MAX_RANK], dilations[WAFER_MAX_RANK],
+      pads[2 * WAFER_MAX_RANK];
+} window;
+
+static bool is_same(const host_site *site) {
+  return !strncmp(host_text(site, "auto_pad", "NOTSET"), "SAME_", 5);
+}
+
 /* SAME: ceil(in / stride) positions, the odd element of the padding at the end, or at the begin. */
-static void pad_same(const wafer_view *x, const wafer_view *kernel, uint32_t spatial,
-                     const int64_t *strides, const int64_t *dilations, bool lower, int64_t *pads) {
-  for (uint32_t i = 0; i < spatial; i++) {
-    int64_t in = x->shape.dims[i + 2],
-            out = strides[i] > 0 ? (in + strides[i] - 1) / strides[i] : 0;
-    int64_t span = (kernel->shape.dims[i + 2] - 1) * dilations[i] + 1;
-    int64_t total = (out - 1) * strides[i] + span - in;
+static void pad_same(const wafer_view *x, bool lower, window *win) {
+  for (uint32_t i = 0; i < win->spatial; i++) {
+    int64_t in = x->shape.dims[i + 2], step = win->strides[i] > 0 ? win->strides[i] : 1;
+    int64_t span = (win->kernel[i] - 1) * win->dilations[i] + 1;
+    int64_t total = ((in + step - 1) / step - 1) * step + span - in;
     total = total > 0 ? total : 0;
-    pads[i] = lower ? total - total / 2 : total / 2;
-    pads[i + spatial] = total - pads[i];
+    win->pads[i] = lower ? total - total / 2 : total / 2;
+    win->pads[i + win->spatial] = total - win->pads[i];
   }
+}
+
+/* Over the dims behind the first two; the kernel's are those of a weight, or an attribute's. */
+static window window_of(host_work *w, const wafer_view *x, const wafer_view *weight) {
+  const char *mode = host_text(w->site, "auto_pad", "NOTSET");
+  uint32_t rank = x->shape.rank;
+  window win = {.spatial = rank > 2 ? rank - 2 : 0};
+  if (rank < 3 || (weight && weight->shape.rank != rank))
+    work_fail(w, "an operand of %u dims, a kernel of %u", rank, weight ? weight->shape.rank : rank);
+  if (w->status != WAFER_OK) return win;
+  entries(w, "kernel_shape", win.spatial, 1, win.kernel);
+  if (weight) memcpy(win.kernel, weight->shape.dims + 2, win.spatial * sizeof *win.kernel);
+  entries(w, "strides", win.spatial, 1, win.strides);
+  entries(w, "dilations", win.spatial, 1, win.dilations);
+  entries(w, "pads", 2 * win.spatial, 0, win.pads);
+  if (is_same(w->site)) pad_same(x, !strcmp(mode, "SAME_LOWER"), &win);
+  return win;
 }
 
 static wafer_status convolve(host_site *site, wafer_op op) {
   host_work w = {.site = site};
   wafer_view in[] = {work_input(&w, 0), work_input(&w, 1), {0}};
-  uint32_t rank = in[0].shape.rank, spatial = rank - 2, count = host_has(site, 2) ? 3 : 2;
-  int64_t strides[WAFER_MAX_RANK], dilations[WAFER_MAX_RANK], extra[WAFER_MAX_RANK],
-      pads[2 * WAFER_MAX_RANK];
-  const char *mode = host_text(site, "auto_pad", "NOTSET");
-  bool same = !strncmp(mode, "SAME_", 5), transposed = op == WAFER_OP_conv_transpose;
-  if (count == 3) in[2] = work_input(&w, 2);
-  if (w.status == WAFER_OK && (rank < 3 || in[1].shape.rank != rank))
-    work_fail(&w, "an operand of %u dims, a weight of %u", rank, in[1].shape.rank);
-  if (transposed && (same || host_attr(site, "output_shape", WAFER_HOST_ATTR_ints)))
-    work_fail(&w, "auto_pad %s and output_shape take dims that are known when compiling", mode);
-  if (w.status != WAFER_OK) return work_end(&w, in[0]);
-  entries(&w, "strides", spatial, 1, strides);
-  entries(&w, "dilations", spatial, 1, dilations);
-  entries(&w, "output_padding", spatial, 0, extra);
-  entries(&w, "pads", 2 * spatial, 0, pads);
-  if (same)
-    pad_same(&in[0], &in[1], spatial, strides, dilations, !strcmp(mode, "SAME_LOWER"), pads);
+  bool transposed = op == WAFER_OP_conv_transpose, bias = host_has(site, 2);
+  int64_t extra[WAFER_MAX_RANK];
+  if (bias) in[2] = work_input(&w, 2);
+  if (transposed && (is_same(site) || host_attr(site, "output_shape", WAFER_HOST_ATTR_ints)))
+    work_fail(&w, "auto_pad SAME and output_shape take dims that are known when compiling");
+  window win = window_of(&w, &in[0], &in[1]);
+  entries(&w, "output_padding", win.spatial, 0, extra);
   const wafer_attr attrs[] = {
-      HOST_INT(group, host_int(site, "group", 1)), HOST_INTS(strides, spatial, strides),
-      HOST_INTS(dilations, spatial, dilations), HOST_INTS(pads, 2 * spatial, pads),
-      HOST_INTS(output_padding, spatial, extra)};
-  return work_end(&w, work_op(&w, op, WAFER_COUNT(attrs) - !transposed, attrs, count, in));
+      HOST_INT(group, host_int(site, "group", 1)), HOST_INTS(strides, win.spatial, win.strides),
+      HOST_INTS(dilations, win.spatial, win.dilations), HOST_INTS(pads, 2 * win.spatial, win.pads),
+      HOST_INTS(output_padding, win.spatial, extra)};
+  return work_end(&w, work_op(&w, op, WAFER_COUNT(attrs) - !transposed, attrs, bias ? 3 : 2, in));
 }
 
 wafer_status host_conv(host_site *site) {
@@ -62,6 +77,41 @@ wafer_status host_conv(host_site *site) {
 }
 wafer_status host_conv_transpose(host_site *site) {
   return convolve(site, WAFER_OP_conv_transpose);
+}
+
+static wafer_status pool(host_site *site, wafer_op op) {
+  host_work w = {.site = site};
+  wafer_view x = work_input(&w, 0);
+  window win = window_of(&w, &x, NULL);
+  const wafer_attr attrs[] = {
+      HOST_INTS(kernel, win.spatial, win.kernel),
+      HOST_INTS(strides, win.spatial, win.strides),
+      HOST_INTS(dilations, win.spatial, win.dilations),
+      HOST_INTS(pads, 2 * win.spatial, win.pads),
+      HOST_INT(ceil_mode, is_same(site) ? 0 : host_int(site, "ceil_mode", 0)),
+      HOST_INT(count_include_pad, host_int(site, "count_include_pad", 0))};
+  return work_end(&w,
+                  work_op(&w, op, WAFER_COUNT(attrs) - (op == WAFER_OP_max_pool), attrs, 1, &x));
+}
+
+wafer_status host_max_pool(host_site *site) {
+  return pool(site, WAFER_OP_max_pool);
+}
+wafer_status host_average_pool(host_site *site) {
+  return pool(site, WAFER_OP_average_pool);
+}
+
+static wafer_status global_pool(host_site *site, wafer_op op) {
+  host_work w = {.site = site};
+  wafer_view x = work_input(&w, 0);
+  return work_end(&w, work_reduce(&w, op, x, ((1u << x.shape.rank) - 1) & ~3u));
+}
+
+wafer_status host_global_max_pool(host_site *site) {
+  return global_pool(site, WAFER_OP_reduce_max);
+}
+wafer_status host_global_average_pool(host_site *site) {
+  return global_pool(site, WAFER_OP_reduce_mean);
 }
 
 /* ---- Resize ---- */

@@ -57,7 +57,7 @@ static void format(const wafer_item *item, char *out, size_t room) {
 
 typedef struct host_row {
   wafer_host_op op;
-  const char *in[4];
+  const char *in[5];
   wafer_host_attr attrs[4];
   const char *want[3]; /* of each output; of a refusal: a part of what is said */
 } host_row;
@@ -149,6 +149,26 @@ static const host_row rows[] = {
      {"f32 1x1x2: 1 2", "f32 1x1x2: 1 10"},
      {INTS("strides", 2), INTS("output_padding", 1)},
      {"f32 1x1x5: 1 10 2 20 0"}},
+    {WAFER_HOST_MaxPool,
+     {"f32 1x1x3: 1 3 2"},
+     {INTS("kernel_shape", 2), INTS("pads", 0, 1)},
+     {"f32 1x1x3: 3 3 2"}},
+    {WAFER_HOST_AveragePool,
+     {"f32 1x1x3: 1 3 2"},
+     {INTS("kernel_shape", 2), TEXT("auto_pad", "SAME_UPPER"), INTS("strides", 2)},
+     {"f32 1x1x2: 2 2"}},
+    {WAFER_HOST_GlobalAveragePool, {"f32 1x2x2x1: 1 2 3 5"}, {{0}}, {"f32 1x2x1x1: 1.5 4"}},
+    {WAFER_HOST_GlobalMaxPool, {"f32 0x2x2x1:"}, {{0}}, {"f32 0x2x1x1:"}},
+    {WAFER_HOST_BatchNormalization,
+     {"f32 1x2x1: 3 8", "f32 2: 2 1", "f32 2: 0 1", "f32 2: 1 2", "f32 2: 4 9"},
+     {FLOATS("epsilon", 0)},
+     {"f32 1x2x1: 2 3"}},
+    {WAFER_HOST_LayerNormalization,
+     {"f32 2x2: 1 3 5 5", "f32 2: 1 2", "f32 2: 0 1"},
+     {FLOATS("epsilon", 0.0001)},
+     {"f32 2x2: -0.99995 2.9999 0 1"}},
+    {WAFER_HOST_Gelu, {"f32 2: 1 -1"}, {{0}}, {"f32 2: 0.841345 -0.158655"}},
+    {WAFER_HOST_Gelu, {"f32 1: 1"}, {TEXT("approximate", "tanh")}, {"f32 1: 0.841192"}},
     {WAFER_HOST_Resize,
      {"f32 1x2: 1 3", "", "", "i64 2: 1 4"},
      {TEXT("mode", "linear")},
@@ -231,10 +251,10 @@ static void remember(void *self, wafer_severity severity, wafer_status status, c
 
 static wafer_status run(const host_row *row, char *said, wafer_item **out) {
   wafer_diag diag = {.emit = remember, .self = said};
-  wafer_item *in[4];
+  wafer_item *in[5];
   host_site site = {.diag = &diag, .attrs = row->attrs, .inputs = in, .outputs = out};
   while (site.attr_count < 4 && row->attrs[site.attr_count].name) site.attr_count++;
-  for (; site.input_count < 4 && row->in[site.input_count]; site.input_count++)
+  for (; site.input_count < 5 && row->in[site.input_count]; site.input_count++)
     in[site.input_count] = parse(row->in[site.input_count]);
   site.output_count = row->want[2] ? 3 : row->want[1] ? 2 : 1; /* a refusal's words may be behind */
   wafer_status status = host_run(&site, row->op);
