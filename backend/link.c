@@ -226,7 +226,7 @@ static wafer_status measure(linking *l) {
   cost->latency_cycles = timeline.latency_cycles;
   cost->interval_cycles = timeline.interval_cycles;
   for (uint32_t i = 0; i < plan->function_count; i++) calls[i] = estimate(l, i, !pipelined);
-  wafer_plan_longest_way(plan, 0, calls);
+  wafer_plan_longest_way(plan, 0, NULL, calls);
   other->latency_cycles = wafer_call_latency(&calls[0]);
   other->interval_cycles = wafer_call_interval(&calls[0]);
   return WAFER_OK;

@@ -419,29 +419,42 @@ typedef struct wafer_timeline {
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
 
-/* Until the weights of a pipeline's function of the wafer are there: the bytes of its `load` steps
- * at MemoryX's rate, whose latency passes while inputs are on their way. They stay until another
- * function runs. 0 in weight streaming. */
-uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *function);
+/* What load steps of a pipeline's functions of the wafer bring to its cores. What the function that
+ * ran last has kept there need not come again: the same weight (one of the plan's, in the same
+ * form) on the same cores, in the same layout and replicas. It lies among the bytes that both
+ * phases are proven to have room for, and nothing ran between them; all else of the function before
+ * may be gone. */
+typedef struct wafer_loads wafer_loads;
+/* In the arena; borrows the plan. NULL: out of memory. */
+const wafer_loads *wafer_loads_of(wafer_arena *arena, const wafer_plan *plan);
+/* Until the weights of a function of the wafer are there: the bytes of its load steps at MemoryX's
+ * rate, whose latency passes while inputs are on their way, but for those that function `last`
+ * leaves (WAFER_NONE: nothing is there). 0 in weight streaming. */
+uint64_t wafer_loads_cycles(const wafer_loads *loads, uint32_t function, uint32_t last);
 
 /* What calls of a function take on the way of a sample that takes longest. */
 typedef struct {
   uint64_t cycles;      /* of a call that finds the weights of `first` on the wafer */
-  uint64_t load;        /* until these are there, where another function ran last */
+  uint64_t load;        /* until these are there, where nothing is */
+  uint64_t again;       /* until these are there, where `last` ran last, as samples of one way go */
   uint64_t calls;       /* a sample */
-  uint64_t loads;       /* of these that find another's weights, samples going the same way */
+  uint64_t loads;       /* of these that wait for weights, samples going the same way */
+  uint64_t waits;       /* the cycles that they wait */
   uint32_t first, last; /* functions of the wafer that run in it; WAFER_NONE: none does */
 } wafer_call;
 
-/* A call behind another function's; and one behind itself, as samples of one way follow. */
+/* A call where nothing is on the wafer; and one behind itself. */
 uint64_t wafer_call_latency(const wafer_call *call);
 uint64_t wafer_call_interval(const wafer_call *call);
 
-/* The way of a sample of functions[function] that takes longest, behind another function. `calls`,
- * per function: `cycles` and `load` are given of those of the wafer, all else is found. */
-void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_call *calls);
+/* The way of a sample of functions[function] that takes longest, on an empty wafer. `calls`, per
+ * function: `cycles` and `load` are given of those of the wafer, all else is found. NULL for
+ * `loads`: functions leave nothing for each other. */
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, const wafer_loads *loads,
+                            wafer_call *calls);
 /* The same from functions[0] on, which is of the host: by the plan's timeline. */
-wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan, wafer_call *calls);
+wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan,
+                              const wafer_loads *loads, wafer_call *calls);
 
 /* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs
  * its micro-batches, drains, and only then do weights change. Each part waits for the one before.

@@ -9,7 +9,8 @@ struct host_counts {
   wafer_arena *arena;
   const wafer_plan *plan;
   uint64_t samples; /* since it forgot */
-  uint32_t last;    /* function whose weights are on the wafer; WAFER_NONE: none's */
+  const wafer_loads *loads;
+  uint32_t last; /* function that ran on the wafer; WAFER_NONE: none has */
   wafer_run_stats sum;
   /* What the sum's arrays are; `load` of fabric fidelity asks for the last four. */
   uint64_t *kernel_busy, *stream_busy, *phase_cycles, *phase_runs, *core_cycles, *link_wavelets;
@@ -50,6 +51,7 @@ host_counts *host_counts_create(const wafer_plan *plan, wafer_session_options *o
   }
   *c = (host_counts){.arena = arena,
                      .plan = plan,
+                     .loads = wafer_loads_of(arena, plan),
                      .last = WAFER_NONE,
                      .kernel_busy = WAFER_NEW(arena, uint64_t, plan->kernel_count),
                      .stream_busy = WAFER_NEW(arena, uint64_t, plan->stream_count),
@@ -60,7 +62,7 @@ host_counts *host_counts_create(const wafer_plan *plan, wafer_session_options *o
     c->shifted = (wafer_watch){c, shift, c->watch->cores, c->watch->core_count};
     options->watch = &c->shifted;
   }
-  bool made = c->kernel_busy && c->stream_busy && c->phase_cycles && c->phase_runs;
+  bool made = c->loads && c->kernel_busy && c->stream_busy && c->phase_cycles && c->phase_runs;
   if (made && fabric && options->load) made = make_load(c);
   if (made) {
     host_counts_forget(c);
@@ -109,8 +111,7 @@ static void add_load(wafer_load *to, const wafer_load *more, size_t count) {
 }
 
 void host_counts_load(host_counts *c, uint32_t function) {
-  if (function != c->last)
-    c->sum.total_cycles += wafer_plan_load_cycles(c->plan, &c->plan->functions[function]);
+  c->sum.total_cycles += wafer_loads_cycles(c->loads, function, c->last);
   c->last = function;
 }
 

@@ -12,7 +12,7 @@ host_counts *host_counts_create(const wafer_plan *plan, wafer_session_options *o
 void host_counts_destroy(host_counts *c); /* NULL is fine */
 void host_counts_forget(host_counts *c);  /* before the first sample of a run */
 /* functions[function], of the wafer, is about to be called: of a pipeline its weights come first,
- * where another function's are there. It was called; and: a sample is done. */
+ * but for those that are there. It was called; and: a sample is done. */
 void host_counts_load(host_counts *c, uint32_t function);
 void host_counts_call(host_counts *c, uint32_t function, const wafer_run_stats *of);
 void host_counts_sample(host_counts *c);

@@ -1,25 +1,8 @@
 /* The timeline of a plan: of its first function, or of functions of the host that call those of the
  * wafer. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "timeline.h"
-
-uint64_t wafer_plan_load_cycles(const wafer_plan *plan, const wafer_function *f) {
-  uint64_t bytes = 0;
-  if (plan->mode != WAFER_MODE_pipelined) return 0;
-  for (uint32_t i = 0; i < f->step_count; i++) {
-    if (f->steps[i].kind != WAFER_STEP_load) continue;
-    const wafer_phase *phase = &plan->phases[f->steps[i].phase];
-    for (uint32_t a = 0; a < phase->action_count; a++) {
-      const wafer_stream *s = &plan->streams[phase->actions[a].index];
-      if (phase->actions[a].kind == WAFER_ACTION_stream && s->from.where == WAFER_AT_memoryx)
-        bytes += s->words * WAFER_WAVELET_BYTES;
-    }
-  }
-  return wafer_machine_transfer_cycles(plan->machine, bytes,
-                                       plan->machine->memoryx_bytes_per_second);
-}
 
 static void add(uint64_t *to, uint64_t more) {
   if (__builtin_add_overflow(*to, more, to)) *to = UINT64_MAX;
@@ -37,7 +20,23 @@ uint64_t wafer_call_latency(const wafer_call *call) {
 }
 
 uint64_t wafer_call_interval(const wafer_call *call) {
-  return call->first == call->last ? call->cycles : wafer_call_latency(call);
+  uint64_t all = call->cycles;
+  add(&all, call->again);
+  return all;
+}
+
+/* ---- The way that takes longest ---- */
+
+typedef struct way {
+  const wafer_plan *plan;
+  const wafer_loads *loads;
+  wafer_call *calls;
+} way;
+
+/* What a function of the wafer waits for behind another, or behind itself. */
+static uint64_t load_behind(const way *w, uint32_t function, uint32_t last) {
+  if (w->loads) return wafer_loads_cycles(w->loads, function, last);
+  return function == last ? 0 : w->calls[function].load;
 }
 
 /* Of what a step may call the one that takes longest, the first of equals; WAFER_NONE: it calls
@@ -51,75 +50,91 @@ static uint32_t longest_of(const wafer_step *s, const wafer_call *calls) {
 }
 
 /* What a function of the host takes, those that it calls being known. */
-static wafer_call join(const wafer_function *f, const wafer_call *calls) {
+static wafer_call join(const way *w, const wafer_function *f) {
   wafer_call all = {.first = WAFER_NONE, .last = WAFER_NONE};
   for (uint32_t s = 0; s < f->step_count; s++) {
-    uint32_t body = longest_of(&f->steps[s], calls);
-    const wafer_call *c = body == WAFER_NONE ? NULL : &calls[body];
+    uint32_t body = longest_of(&f->steps[s], w->calls);
+    const wafer_call *c = body == WAFER_NONE ? NULL : &w->calls[body];
     if (!c || c->first == WAFER_NONE) continue;
     add(&all.cycles, c->cycles);
     if (all.first == WAFER_NONE) {
       all.first = c->first;
       all.load = c->load;
-    } else if (all.last != c->first) {
-      add(&all.cycles, c->load);
+    } else {
+      add(&all.cycles, load_behind(w, c->first, all.last));
     }
     all.last = c->last;
   }
+  if (all.first != WAFER_NONE) all.again = load_behind(w, all.first, all.last);
   return all;
 }
 
-/* Adds the calls of a function of the host, itself called so often, and of these the loads but for
- * that of the first, which its caller knows of. */
-static void count(const wafer_function *f, uint64_t called, wafer_call *calls) {
+static void wait_for_weights(const way *w, uint32_t function, uint32_t last, uint64_t called) {
+  const uint64_t load = load_behind(w, function, last);
+  wafer_call *c = &w->calls[function];
+  if (load) add(&c->loads, called);
+  add(&c->waits, times(load, called));
+}
+
+/* Adds the calls of a function of the host, itself called so often, and what these wait for but for
+ * the first, which its caller knows of. */
+static void count(const way *w, const wafer_function *f, uint64_t called) {
   uint32_t last = WAFER_NONE;
   for (uint32_t s = 0; called && s < f->step_count; s++) {
-    uint32_t body = longest_of(&f->steps[s], calls);
+    uint32_t body = longest_of(&f->steps[s], w->calls);
     if (body == WAFER_NONE) continue;
-    add(&calls[body].calls, called);
-    if (calls[body].first == WAFER_NONE) continue;
-    if (last != WAFER_NONE && last != calls[body].first)
-      add(&calls[calls[body].first].loads, called);
-    last = calls[body].last;
+    wafer_call *c = &w->calls[body];
+    add(&c->calls, called);
+    if (c->first == WAFER_NONE) continue;
+    if (last != WAFER_NONE) wait_for_weights(w, c->first, last, called);
+    last = c->last;
   }
 }
 
 /* Calls go to larger indices. */
-void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, wafer_call *calls) {
+void wafer_plan_longest_way(const wafer_plan *plan, uint32_t function, const wafer_loads *loads,
+                            wafer_call *calls) {
+  const way w = {plan, loads, calls};
   for (uint32_t i = plan->function_count; i-- > function;) {
     if (wafer_function_on_wafer(&plan->functions[i]))
-      calls[i] =
-          (wafer_call){.cycles = calls[i].cycles, .load = calls[i].load, .first = i, .last = i};
+      calls[i] = (wafer_call){.cycles = calls[i].cycles,
+                              .load = calls[i].load,
+                              .again = load_behind(&w, i, i),
+                              .first = i,
+                              .last = i};
     else
-      calls[i] = join(&plan->functions[i], calls);
+      calls[i] = join(&w, &plan->functions[i]);
   }
   const wafer_call *whole = &calls[function];
   calls[function].calls = 1;
-  if (whole->first != whole->last) calls[whole->first].loads = 1;
+  if (whole->first != WAFER_NONE) wait_for_weights(&w, whole->first, whole->last, 1);
   for (uint32_t i = function; i < plan->function_count; i++)
     if (!wafer_function_on_wafer(&plan->functions[i]))
-      count(&plan->functions[i], calls[i].calls, calls);
+      count(&w, &plan->functions[i], calls[i].calls);
 }
 
 static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *plan,
-                                   uint32_t function, wafer_timeline *out, wafer_call *calls) {
+                                   uint32_t function, const wafer_loads *loads, wafer_timeline *out,
+                                   wafer_call *calls) {
   for (uint32_t i = function; i < plan->function_count; i++) {
     const wafer_function *f = &plan->functions[i];
     wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
     if (!wafer_function_on_wafer(f)) continue;
     WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
-    calls[i] = (wafer_call){.cycles = one.total_cycles, .load = wafer_plan_load_cycles(plan, f)};
+    calls[i] =
+        (wafer_call){.cycles = one.total_cycles, .load = wafer_loads_cycles(loads, i, WAFER_NONE)};
   }
-  wafer_plan_longest_way(plan, function, calls);
+  wafer_plan_longest_way(plan, function, loads, calls);
   return WAFER_OK;
 }
 
-wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan, wafer_call *calls) {
+wafer_status wafer_plan_calls(const wafer_diag *diag, const wafer_plan *plan,
+                              const wafer_loads *loads, wafer_call *calls) {
   wafer_timeline none = {0};
-  return time_functions(diag, plan, 0, &none, calls);
+  return time_functions(diag, plan, 0, loads, &none, calls);
 }
 
-/* The first sample waits for its weights, later ones where others' are there. */
+/* The first sample waits for all weights, later ones for those that are not there any more. */
 static void follow_samples(const wafer_call *one, uint64_t samples, wafer_timeline *out) {
   out->latency_cycles = wafer_call_latency(one);
   out->interval_cycles = wafer_call_interval(one);
@@ -133,13 +148,14 @@ static void follow_samples(const wafer_call *one, uint64_t samples, wafer_timeli
 
 static wafer_status run_host(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                              uint64_t samples, wafer_timeline *out) {
-  wafer_call *calls = calloc(plan->function_count, sizeof *calls);
-  if (!calls)
-    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
-                      "no memory left for the timeline");
-  wafer_status status = time_functions(diag, plan, function, out, calls);
+  wafer_arena *arena = wafer_arena_create();
+  wafer_call *calls = arena ? WAFER_NEW(arena, wafer_call, plan->function_count) : NULL;
+  const wafer_loads *loads = calls ? wafer_loads_of(arena, plan) : NULL;
+  wafer_status status = loads ? time_functions(diag, plan, function, loads, out, calls)
+                              : wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
+                                           "no memory left for the timeline");
   if (status == WAFER_OK) follow_samples(&calls[function], samples, out);
-  free(calls);
+  wafer_arena_destroy(arena);
   return status;
 }
 

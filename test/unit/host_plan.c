@@ -171,31 +171,82 @@ static void run_two(const compiled *m, uint64_t *first, uint64_t *second) {
   wafer_session_destroy(session);
 }
 
-/* A pipeline's weights stay on the wafer as long as no other function runs there. */
+/* A pipeline's weights stay on the wafer until another function runs there, and then those that it
+ * has at the same place. */
 static void test_weights_stay(void) {
 #define START "in x f32 4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> a; "
-  static const char *const models[] = {
-      START "NonZero a -> y; out y",
-      START "NonZero a -> i; Neg x -> g; MatMul g w -> b; NonZero b -> j; Concat(axis=1) i j -> y; "
-            "out y"};
+#define OTHER "init v f32 4x4 = 7 6 5 4 3 2 1 9 8 7 6 5 4 3 2 1; "
+  static const struct {
+    const char *text;
+    bool waits; /* the first function has another weight than the last */
+  } models[] = {{START "NonZero a -> y; out y", false},
+                {START OTHER
+                 "NonZero a -> i; MatMul a v -> b; NonZero b -> j; Concat(axis=1) i j -> y; out y",
+                 true}};
+#undef OTHER
 #undef START
-  for (int functions = 1; functions <= 2; functions++) {
+  for (size_t row = 0; row < WAFER_COUNT(models); row++) {
     compiled m;
     wafer_options options = {.mode = WAFER_MODE_pipelined};
-    uint64_t first, second, load = 0;
+    uint64_t first, second;
     wafer_timeline t = {0};
-    CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, models[functions - 1]), WAFER_OK);
-    CU_ASSERT_EQUAL(count_steps(m.plan, WAFER_STEP_call), (uint32_t)functions);
-    for (uint32_t f = 1; f < m.plan->function_count; f++)
-      load += wafer_plan_load_cycles(m.plan, &m.plan->functions[f]);
+    CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, models[row].text), WAFER_OK);
+    const uint32_t functions = m.plan->function_count - 1, calls = row ? 2 : 1;
+    CU_ASSERT_FATAL(functions == calls && count_steps(m.plan, WAFER_STEP_call) == calls);
+    const wafer_loads *loads = wafer_loads_of(m.ctx.arena, m.plan);
+    const uint64_t load = wafer_loads_cycles(loads, 1, WAFER_NONE),
+                   again = wafer_loads_cycles(loads, 1, functions);
+    CU_ASSERT_EQUAL(again, models[row].waits ? load : 0);
     CU_ASSERT_EQUAL(wafer_timeline_run(NULL, m.plan, 0, 3, &t), WAFER_OK);
     run_two(&m, &first, &second);
     CU_ASSERT(load > 0 && first > load);
-    CU_ASSERT_EQUAL(second, functions == 1 ? first - load : first);
+    CU_ASSERT_EQUAL(second, first - load + again);
     CU_ASSERT(t.latency_cycles == first && t.interval_cycles == second);
     CU_ASSERT_EQUAL(t.total_cycles, first + 2 * second);
     compiled_end(&m);
   }
+}
+
+/* What a function of another size has left is there where it is the same weight, in the same parts,
+ * on the same cores, and was not freed. */
+static void test_weights_left(void) {
+  enum { EDITS = 7 };
+  const wafer_dim_binding range = {"N", 1, 2};
+  const wafer_options options = {.mode = WAFER_MODE_pipelined, .dim_count = 1, .dims = &range};
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(
+      compiled_text(&m, NULL, &options,
+                    "in x f32 Nx4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; "
+                    "MatMul x w -> y; out y"),
+      WAFER_OK);
+  wafer_plan plan = *m.plan;
+  uint32_t a = 0, b = 0;
+  for (uint32_t i = 0; i < plan.stream_count; i++)
+    if (plan.streams[i].from.where == WAFER_AT_memoryx) a = b, b = i;
+  CU_ASSERT_FATAL(a < b && plan.function_count == 3);
+  for (int edit = 0; edit < EDITS; edit++) {
+    wafer_stream *streams =
+        wafer_arena_copy(m.ctx.arena, m.plan->streams, plan.stream_count * sizeof *plan.streams);
+    wafer_value *values =
+        wafer_arena_copy(m.ctx.arena, m.plan->values, plan.value_count * sizeof *plan.values);
+    wafer_phase *phases =
+        wafer_arena_copy(m.ctx.arena, m.plan->phases, plan.phase_count * sizeof *plan.phases);
+    plan.streams = streams, plan.values = values, plan.phases = phases;
+    streams[b].to = streams[a].to; /* alike, whatever both are laid out like */
+    if (edit == 1) streams[b].to.rect.x++;
+    if (edit == 2) streams[b].to.rect.height++;
+    if (edit == 3) streams[b].to.layout.cols[1] *= 2;
+    if (edit == 4) streams[b].to.layout.order[0]++;
+    if (edit == 5) values[streams[b].value].weight++;
+    if (edit == 6) phases[0].free_count = 1, phases[0].frees = &streams[a].value;
+    const wafer_loads *loads = wafer_loads_of(m.ctx.arena, &plan);
+    const uint64_t load = wafer_loads_cycles(loads, 2, WAFER_NONE);
+    CU_ASSERT(load > 0);
+    CU_ASSERT_EQUAL(wafer_loads_cycles(loads, 2, 1), edit ? load : 0);
+    CU_ASSERT_EQUAL(wafer_loads_cycles(loads, 1, 1), edit == 6 ? load : 0);
+    CU_ASSERT_EQUAL(wafer_loads_cycles(loads, 2, 2), 0);
+  }
+  compiled_end(&m);
 }
 
 /* Each edit of a legal plan breaks one law of host functions. */
@@ -235,6 +286,7 @@ CU_TestInfo tests_host_plan[] = {
     {"files", test_files},
     {"sizes", test_sizes},
     {"weights stay", test_weights_stay},
+    {"weights left", test_weights_left},
     {"laws", test_laws},
     CU_TEST_INFO_NULL,
 };

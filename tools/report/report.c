@@ -44,25 +44,30 @@ static uint64_t weight_bytes(const wafer_plan *plan, const report_way *way, uint
 }
 
 /* In streaming weights come in with the inputs, once for all samples that are resident; a
- * pipeline's where another function of the wafer ran last. */
+ * pipeline's come where the function before it has not left them. */
 static void measure_traffic(report *r, const report_way *way) {
   const wafer_plan *plan = r->plan;
   const wafer_machine *m = wafer_machine_whole(plan->machine);
   const uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
                             ? m->edge_in_bytes_per_second
                             : m->memoryx_bytes_per_second;
+  const bool streams = plan->mode == WAFER_MODE_streaming;
   for (uint32_t f = 0; f < plan->function_count; f++) {
-    const uint64_t calls = way->calls[f].calls,
-                   loads = plan->mode == WAFER_MODE_streaming ? calls : way->calls[f].loads;
-    if (!calls) continue;
+    const wafer_call *c = &way->calls[f];
+    if (!c->calls) continue;
     wafer_edge_traffic edge = wafer_plan_edge_traffic(plan, f);
-    uint64_t weights = weight_bytes(plan, way, f),
-             in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second),
-             all = in + wafer_machine_transfer_cycles(m, weights, rate) / plan->batch;
-    r->edge_in_bytes += calls * edge.in_bytes;
-    r->edge_out_bytes += calls * edge.out_bytes;
-    r->weight_bytes += max64(loads, 1) * weights;
-    r->edge_cycles += loads * max64(all, edge.cycles) + (calls - loads) * max64(in, edge.cycles);
+    const uint64_t weights = weight_bytes(plan, way, f), loads = streams ? c->calls : c->loads,
+                   in =
+                       wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second);
+    uint64_t wait = loads ? c->waits / loads : 0, bytes = weights;
+    if (streams) wait = wafer_machine_transfer_cycles(m, weights, rate) / plan->batch;
+    if (streams) bytes = c->calls * weights;
+    if (c->waits) bytes = (uint64_t)((unsigned __int128)weights * c->waits / c->load);
+    r->edge_in_bytes += c->calls * edge.in_bytes;
+    r->edge_out_bytes += c->calls * edge.out_bytes;
+    r->weight_bytes += bytes;
+    r->edge_cycles +=
+        loads * max64(in + wait, edge.cycles) + (c->calls - loads) * max64(in, edge.cycles);
   }
 }
 

@@ -39,6 +39,7 @@ typedef struct report {
 typedef struct report_way {
   bool several;      /* there are functions of the host */
   wafer_call *calls; /* of each function of the wafer; cycles are 0 where there is but one */
+  uint64_t *behind;  /* of each: the most that it waits for weights behind another one */
   uint32_t *of_kernel, *of_weight; /* kernel, value: whose it is; WAFER_NONE: no function's */
 } report_way;
 /* The caller drops it, if it was found. */

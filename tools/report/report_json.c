@@ -68,6 +68,7 @@ static void add_functions(cJSON *root, const wafer_plan *plan, const report_way 
     cJSON_AddNumberToObject(o, "cycles", (double)way->calls[i].cycles);
     cJSON_AddNumberToObject(o, "calls", (double)way->calls[i].calls);
     cJSON_AddNumberToObject(o, "load_cycles", (double)way->calls[i].load);
+    cJSON_AddNumberToObject(o, "load_behind_cycles", (double)way->behind[i]);
     cJSON_AddNumberToObject(o, "loads", (double)way->calls[i].loads);
   }
 }

@@ -111,8 +111,8 @@ static void print_function(FILE *to, const wafer_plan *plan, const report_way *w
   const wafer_call *c = &way->calls[function];
   fprintf(to, "function %s: %llu cycles", plan->functions[function].name, (ull)c->cycles);
   if (c->load)
-    fprintf(to, " and %llu for its weights%s", (ull)c->load,
-            c->calls && !c->loads ? ", which stay" : "");
+    fprintf(to, " and %llu for its weights, at most %llu behind another function%s", (ull)c->load,
+            (ull)way->behind[function], c->calls && !c->loads ? ", none behind itself" : "");
   if (c->calls)
     fprintf(to, ", %llu call%s a sample\n", (ull)c->calls, c->calls == 1 ? "" : "s");
   else
