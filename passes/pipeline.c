@@ -251,12 +251,26 @@ static wafer_status run_all(const wafer_ctx *ctx, wafer_ir *ir, const pipeline *
   return WAFER_OK;
 }
 
-static wafer_status transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
+/* Passes before the first that chooses a layout; that one and those behind it. */
+typedef enum extent { WHOLE, KERNELS, LAYOUT } extent;
+
+static void take_part(pipeline *p, extent part) {
+  uint32_t kernels = 0;
+  while (kernels < p->count && !(p->at[kernels].row && p->at[kernels].row->gives & MODED))
+    kernels++;
+  if (part == KERNELS) p->count = kernels;
+  if (part != LAYOUT) return;
+  p->at += kernels;
+  p->count -= kernels;
+}
+
+static wafer_status transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes, extent part) {
   pipeline p = {0};
   wafer_ir *speaker = ir->owner ? ir->owner : ir; /* MLIR reports there */
   WAFER_TRY(parse(ctx, passes, &p));
-  WAFER_TRY(check_needs(ctx, ir, &p));
+  if (part != LAYOUT) WAFER_TRY(check_needs(ctx, ir, &p));
   WAFER_TRY(check_print_after(ctx, &p));
+  take_part(&p, part);
   counter c = {.to = ctx->diag};
   wafer_diag diag = {
       .emit = count_emit, .progress = count_progress, .cancelled = count_cancelled, .self = &c};
@@ -287,9 +301,47 @@ static wafer_status check_pin(const wafer_ctx *ctx, const wafer_program *program
                     pin->kernel);
 }
 
-/* Every piece is compiled as if it were alone, all of them in one mode. Where there are several
- * they take turns on the wafer, sample by sample: what a pipeline gains by leaving its weights
- * there they lose, so that `auto` means streaming, unless a caller makes both plans and compares
+/* What the pieces consist of: those that are pipelines take turns on the wafer, and are laid out
+ * with an eye to each other. */
+static wafer_status find_peers(const wafer_ctx *ctx, const wafer_program *program,
+                               wafer_peers **out) {
+  wafer_peers *peers = WAFER_NEW(ctx->arena, wafer_peers, 1);
+  *out = peers;
+  if (!peers) return usage_no_memory(ctx);
+  peers->at = WAFER_NEW(ctx->arena, wafer_graph, program->function_count);
+  peers->laid = WAFER_NEW(ctx->arena, bool, program->function_count);
+  if (!peers->at || !peers->laid) return usage_no_memory(ctx);
+  for (uint32_t i = 0; i < program->function_count; i++) {
+    wafer_ir *piece = program->pieces[i];
+    if (!piece || !(facts_of(piece) & KERNELED)) continue;
+    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[peers->count++]));
+    piece->peers = peers;
+  }
+  return WAFER_OK;
+}
+
+/* The last goes first: of sizes it is the largest, and others find room where it has its kernels.
+ */
+static wafer_status lay_out_pieces(const wafer_ctx *ctx, const wafer_program *program,
+                                   const char *passes) {
+  const bool together = ctx->options->mode == WAFER_MODE_pipelined && !ctx->options->pin_count;
+  wafer_peers *peers = NULL;
+  if (together) WAFER_TRY(find_peers(ctx, program, &peers));
+  uint32_t peer = peers ? peers->count : 0;
+  for (uint32_t i = program->function_count; i-- > 0;) {
+    wafer_ir *piece = program->pieces[i];
+    if (!piece) continue;
+    WAFER_TRY(transform(ctx, piece, passes, LAYOUT));
+    if (!piece->peers) continue;
+    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[--peer]));
+    peers->laid[peer] = (facts_of(piece) & PLACED) != 0;
+  }
+  return WAFER_OK;
+}
+
+/* All pieces are compiled in one mode, each by itself until it is laid out. Where there are several
+ * they take turns on the wafer, sample by sample: a pipeline waits for weights that another one has
+ * not left there, so that `auto` means streaming, unless a caller makes both plans and compares
  * them. No programs tell how fast they are: nothing is made in haste, to be made again. */
 static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *program,
                                      const char *passes) {
@@ -307,14 +359,16 @@ static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *
   wafer_ctx own = *ctx;
   own.options = &options;
   for (uint32_t i = 0; i < program->function_count; i++)
-    if (program->pieces[i]) WAFER_TRY(transform(&own, program->pieces[i], passes));
+    if (program->pieces[i]) WAFER_TRY(transform(&own, program->pieces[i], passes, KERNELS));
+  WAFER_TRY(lay_out_pieces(&own, program, passes));
   for (uint32_t i = 0; i < options.pin_count; i++)
     if (!options.pins[i].kept) WAFER_TRY(check_pin(&own, program, &options.pins[i]));
   return WAFER_OK;
 }
 
 wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
-  return ir->program ? transform_pieces(ctx, ir->program, passes) : transform(ctx, ir, passes);
+  return ir->program ? transform_pieces(ctx, ir->program, passes)
+                     : transform(ctx, ir, passes, WHOLE);
 }
 
 void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary),

@@ -80,7 +80,16 @@ typedef struct wafer_graph {
   MlirBlock block;
   MlirOperation terminator;
   bool piece; /* of a model of several */
+  const struct wafer_peers *peers; /* of a pipeline: all pieces, it among them; NULL */
 } wafer_graph;
+
+/* The pieces of a model that are pipelines on one wafer: what each consists of, and where it lies
+ * once it is laid out. */
+typedef struct wafer_peers {
+  uint32_t count;
+  wafer_graph *at;
+  bool *laid;
+} wafer_peers;
 
 /* Reads @main and its kernels. Needs KERNELED; BAD_INPUT when the text it came from is something
  * else. */

@@ -50,6 +50,7 @@ struct wafer_ir {
   struct wafer_ir *owner;   /* of the context, where another one has it; NULL */
   struct wafer_ir *next;    /* another size of the model, destroyed with this one; NULL */
   bool sized;               /* of a model of several sizes, each of which is a program's piece */
+  const struct wafer_peers *peers; /* see graph.h: what takes turns with it on the wafer; NULL */
   struct wafer_program *program; /* see program.h: the model is several pieces; NULL */
 };
 

@@ -253,6 +253,7 @@ wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_gr
   WAFER_TRY(add_outputs(&r, main));
   WAFER_TRY(add_uses(&r));
   r.graph.piece = ir->owner || ir->program || ir->sized;
+  r.graph.peers = ir->peers;
   *out = r.graph;
   return WAFER_OK;
 }

@@ -380,6 +380,15 @@ const wafer_curve *curve_part(curve_set *set, const wafer_curve *of, const bool 
   return part;
 }
 
+const wafer_curve *curve_of_points(curve_set *set, const wafer_curve *of, size_t count,
+                                   const wafer_shape_point *points) {
+  wafer_curve *made = wafer_arena_copy(set->arena, of, sizeof *of);
+  if (!made) return NULL;
+  made->at = wafer_arena_copy(set->arena, points, count * sizeof *points);
+  made->count = count;
+  return made->at ? made : NULL;
+}
+
 const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
   uint32_t order = size_order(body);

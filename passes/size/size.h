@@ -53,6 +53,9 @@ const wafer_shape_point *curve_keep_point(curve_set *set, uint64_t signature,
                                           const wafer_shape_point *point);
 /* A curve with those points alone; NULL: out of memory. */
 const wafer_curve *curve_part(curve_set *curves, const wafer_curve *of, const bool *keeps);
+/* The same with these points, at most as many as it has room for; NULL: out of memory. */
+const wafer_curve *curve_of_points(curve_set *curves, const wafer_curve *of, size_t count,
+                                   const wafer_shape_point *points);
 
 /* The pipeline's layout as a search found it, kept for `size` where `mode` looked for it. */
 typedef struct shelf_place shelf_place;

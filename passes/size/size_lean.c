@@ -21,6 +21,7 @@ static wafer_kernel_body body_of(const pipeline *p, uint32_t k) {
 
 bool pipeline_is_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *body,
                       const wafer_split *split) {
+  if (p->shared && p->shared[k] && !size_is_possible(p->shared[k], split)) return false;
   if (!p->waste || p->waste[k] == INT64_MAX) return true;
   size_multiply own = size_multiply_cycles(p->ctx->machine, body, split);
   return wasted(p, &own) <= p->waste[k];

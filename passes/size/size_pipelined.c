@@ -449,14 +449,20 @@ static bool is_priced(const pipeline *p) {
          (p->piece || slower(p) == WAFER_SLOWER_PRICED);
 }
 
+wafer_status pipeline_lay_out(pipeline *p, bool *fits) {
+  memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
+  *fits = false;
+  WAFER_TRY(lay_out_eased(p, fits));
+  return *fits && is_priced(p) ? pipeline_quicken(p) : WAFER_OK;
+}
+
 /* Where nothing is pinned a layout is looked for once. */
 static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   bool search = searches(p);
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
-  WAFER_TRY(lay_out_eased(p, fits));
-  if (*fits && is_priced(p)) WAFER_TRY(pipeline_quicken(p));
+  WAFER_TRY(pipeline_lay_out(p, fits));
   if (search && !*fits) {
     uint64_t open;
     if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
@@ -478,6 +484,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
     WAFER_TRY(find_layout(&p, quick, &fits));
+    if (fits && !p.pin) WAFER_TRY(pipeline_heed_peers(&p));
     WAFER_TRY(fits ? pipeline_pace(&p, p.places, &out->pace) : refuse_cores(&p));
     out->edge = edge_cycles(&p);
   }

@@ -39,6 +39,8 @@ typedef struct pipeline {
   bool piece;            /* of a model of several: pins may mean kernels of others */
   const wafer_pin **pin; /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
   const wafer_shape_point **pinned; /* kernel: the shape that its pin wants */
+  const wafer_loops **shared; /* kernel: loops that all pieces with its weights can cut so; NULL:
+                                 those of its own, and NULL: of all kernels */
   int64_t *waste; /* kernel: multiply cycles that a sparse product may waste; NULL: any */
 } pipeline;
 
@@ -77,7 +79,8 @@ wafer_status pipeline_shallow(const pipeline *p, bool lanes, const wafer_curve *
  * options ask for. *t: the interval at which, from `from` on, there are such first; 0: there are
  * none, or no others than for the last one that was asked for, and curves are as they were. */
 wafer_status pipeline_lean(pipeline *p, uint64_t from, uint64_t *t);
-/* The same of another curve of kernel k, and whether a split of it is among these. */
+/* The same of another curve of kernel k; whether a split of it is among these, and among those that
+ * are shared. */
 wafer_status pipeline_keep_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *body,
                                 const wafer_curve **curve);
 bool pipeline_is_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *body,
@@ -88,6 +91,11 @@ wafer_status pipeline_shelves(const pipeline *p, uint64_t cycles, shelf_place *p
 /* size_quick.c. Shapes and places with which one sample is done sooner, as streams tell, than in
  * the layout that is settled, which stays if there are none. */
 wafer_status pipeline_quicken(pipeline *p);
+/* The layout that shelves have for the curves as they are, settled; it is not looked for again. */
+wafer_status pipeline_lay_out(pipeline *p, bool *fits);
+/* size_peers.c. Shapes and places of a piece among pieces that take turns with it, where these gain
+ * from that; the layout that is settled stays where they do not. */
+wafer_status pipeline_heed_peers(pipeline *p);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. `quick`: without the placement engine. */
 wafer_status pipeline_best(pipeline *p, bool quick, bool *fits);

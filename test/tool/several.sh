@@ -59,6 +59,17 @@ assert r['bottleneck'].startswith('function main@4: ')
 P
 done
 
+# Sizes that take turns leave their weights where the others have them, also where the largest could be cut into more rows
+# than the least has: each waited for all of its weights behind another.
+build wide turns --dim batch=2..4 --mode pipelined
+build wide again --dim batch=2..4 --mode pipelined
+cmp -s turns.wplan again.wplan || fail "two plans of the same sizes"
+python3 - turns.json <<'P' || fail "sizes that take turns wait for each other's weights"
+import json, sys
+for f in json.load(open(sys.argv[1]))['functions']:
+    assert f['load_behind_cycles'] == 0 < f['load_cycles'], f
+P
+
 # What pieces cannot have is refused by its own name, and what one plan had is not asked of them: a training step of several
 # sizes failed at the check of its plan, a pin of nobody was taken, bands of --keep were called --bands, --batch was warned
 # of twice.

@@ -249,6 +249,49 @@ static void test_weights_left(void) {
   compiled_end(&m);
 }
 
+/* Cycles of a call with so many rows, and the sum of what it gives. */
+static uint64_t call_with(wafer_session *session, int64_t count, double *sum) {
+  static float x[4 * 64];
+  wafer_shape shape = {2, {count, 64}};
+  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
+  for (int i = 0; i < 4 * 64; i++) x[i] = (float)(i % 7 - 3);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_OK);
+  *sum = 0;
+  for (int64_t i = 0; i < count * 64; i++) *sum += ((const float *)out.data)[i] * (double)(i % 5);
+  return wafer_session_stats(session).total_cycles;
+}
+
+/* Sizes that take turns have their weights at the same place, also where fewer rows can be cut: a
+ * call behind another size's takes as long as one behind its own, as the plan tells. */
+static void test_sizes_share(void) {
+  const wafer_dim_binding range = {"N", 2, 4};
+  const wafer_options options = {.mode = WAFER_MODE_pipelined, .dim_count = 1, .dims = &range};
+  static const int64_t turns[] = {2, 3, 4, 4, 2, 3};
+  char *text = malloc(1 << 16);
+  double first[5] = {0}, sum;
+  compiled m;
+  wafer_session *session = NULL;
+  size_t used = (size_t)sprintf(text, "in x f32 Nx64; init w f32 64x64 =");
+  for (int i = 0; i < 64 * 64; i++) used += (size_t)sprintf(text + used, " %d", i * i % 11 - 5);
+  strcpy(text + used, "; MatMul x w -> a; Relu a -> b; MatMul b w -> y; out y");
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, text), WAFER_OK);
+  const wafer_loads *loads = wafer_loads_of(m.ctx.arena, m.plan);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(m.plan, NULL, &session), WAFER_OK);
+  for (size_t i = 0; i < WAFER_COUNT(turns); i++) {
+    const uint32_t function = (uint32_t)turns[i] - 1;
+    wafer_timeline t = {0};
+    CU_ASSERT_EQUAL(wafer_timeline_run(NULL, m.plan, function, 1, &t), WAFER_OK);
+    const uint64_t load = i ? 0 : wafer_loads_cycles(loads, function, WAFER_NONE);
+    CU_ASSERT(i > 0 || load > 0);
+    CU_ASSERT_EQUAL(call_with(session, turns[i], &sum), t.total_cycles + load);
+    CU_ASSERT(first[turns[i]] == 0 || first[turns[i]] == sum);
+    first[turns[i]] = sum;
+  }
+  wafer_session_destroy(session);
+  compiled_end(&m);
+  free(text);
+}
+
 /* Each edit of a legal plan breaks one law of host functions. */
 static void test_laws(void) {
   enum { EDITS = 8 };
@@ -287,6 +330,7 @@ CU_TestInfo tests_host_plan[] = {
     {"sizes", test_sizes},
     {"weights stay", test_weights_stay},
     {"weights left", test_weights_left},
+    {"sizes share", test_sizes_share},
     {"laws", test_laws},
     CU_TEST_INFO_NULL,
 };
