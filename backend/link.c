@@ -45,12 +45,18 @@ static bool same_weight(const wafer_weight *a, const wafer_weight *b) {
          (a->data == b->data || !memcmp(a->data, b->data, a->bytes));
 }
 
-/* The weight of the plan with this name and these bytes, or a new one. */
+/* The weight of the plan with this name and these bytes, or of another name, such as pieces give to
+ * what they compute of their own; or a new one. */
 static uint32_t link_weight(linking *l, const wafer_weight *from) {
   wafer_weight *found = wafer_weights_find(l->weights, from->name);
   if (found && same_weight(found, from)) return wafer_ir_map_get(l->numbers, found);
-  uint32_t number = (uint32_t)wafer_weights_count(l->weights);
-  found = wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data);
+  const uint32_t number = (uint32_t)wafer_weights_count(l->weights);
+  if (from->data)
+    found = wafer_weights_share(l->weights, from->name, from->dtype, &from->shape, from->data);
+  const bool known = wafer_weights_count(l->weights) == number;
+  if (known && found && same_weight(found, from)) return wafer_ir_map_get(l->numbers, found);
+  if (known)
+    found = wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data);
   if (!found) return WAFER_NONE;
   wafer_weight *added = wafer_weights_at(l->weights, number);
   added->expected = from->expected;

@@ -302,7 +302,7 @@ static wafer_status check_pin(const wafer_ctx *ctx, const wafer_program *program
 }
 
 /* What the pieces consist of: those that are pipelines take turns on the wafer, and are laid out
- * with an eye to each other. */
+ * with an eye to each other. Weights that are computed may have another name in each. */
 static wafer_status find_peers(const wafer_ctx *ctx, const wafer_program *program,
                                wafer_peers **out) {
   wafer_peers *peers = WAFER_NEW(ctx->arena, wafer_peers, 1);
@@ -314,6 +314,8 @@ static wafer_status find_peers(const wafer_ctx *ctx, const wafer_program *progra
   for (uint32_t i = 0; i < program->function_count; i++) {
     wafer_ir *piece = program->pieces[i];
     if (!piece || !(facts_of(piece) & KERNELED)) continue;
+    for (size_t w = 0; w < wafer_weights_count(piece->weights); w++)
+      wafer_weight_digest(wafer_weights_at(piece->weights, w));
     WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[peers->count++]));
     piece->peers = peers;
   }

@@ -28,6 +28,7 @@ typedef struct wafer_graph_value {
       output;        /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
   bool sparse;       /* a weight, or the gradient of one, of which non-zeros alone stream */
   uint64_t nonzeros; /* then */
+  uint64_t digest;   /* of a weight, where its table has it by now; else 0 */
   bool summed;       /* a gradient that stays on the wafer: see wafer_body_sums */
   uint32_t use_count;
   const wafer_graph_use *uses; /* in the order of kernels, then of inputs */

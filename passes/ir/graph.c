@@ -71,6 +71,7 @@ static wafer_status add_weight(reader *r, MlirOperation op) {
                              .producer = WAFER_NONE};
   const wafer_weight *weight = wafer_weights_find(r->ir->weights, value.name);
   if (weight && weight->sparse) value.sparse = true, value.nonzeros = weight->nonzeros;
+  if (weight) value.digest = weight->digest;
   return add_value(r, mlirOperationGetResult(op, 0), value, op);
 }
 

@@ -2,10 +2,15 @@
  *
  * One with weights takes the rectangle and the cut that its like has there, so that they lie alike;
  * any other the fastest shape that the rectangle of its like holds. Rectangles of one layout lie
- * apart, so all of this fits; what has no like there, or is too large for its place, goes on
- * shelves around it as it is. */
+ * apart, so all of this fits; what has no like there, or would be slow in its place, stands in free
+ * cores near what it takes, shaped as it is. */
 #include "size_peers.h"
+#include "size_room.h"
 #include "streams.h"
+
+/* Cycles, about, to free cores near by and back: a kernel takes at most so much longer where its
+ * like is. */
+#define WAY 64
 
 typedef struct following {
   pipeline *p;
@@ -59,7 +64,7 @@ static uint64_t spent(const pipeline *p, uint32_t k, const wafer_shape_point *at
   return at->cycles + ceil_div(pipeline_heaviest_stream(p, k), at->height);
 }
 
-/* *out NULL: none fits the place. */
+/* *out NULL: none fits the place, or all are slow. */
 static wafer_status find_shape(const following *f, uint32_t k, const wafer_shape_point **out) {
   const wafer_graph_kernel *own = &f->p->graph->kernels[k], *like = like_of(f, k);
   const wafer_curve *curve = f->p->curve[k];
@@ -76,44 +81,53 @@ static wafer_status find_shape(const following *f, uint32_t k, const wafer_shape
     if (curve->at[i].width <= like->rect.width && curve->at[i].height <= like->rect.height &&
         (!*out || spent(f->p, k, &curve->at[i]) < spent(f->p, k, *out)))
       *out = &curve->at[i];
+  if (*out && spent(f->p, k, *out) > spent(f->p, k, f->p->out->kernels[k].point) + WAY) *out = NULL;
   return WAFER_OK;
 }
 
 /* ---- Places ---- */
 
-/* Those that have none yet, as they are shaped now. */
-static wafer_status put_others(const following *f, shelf_place *places, bool *fits) {
-  const pipeline *p = f->p;
-  wafer_arena *arena = p->ctx->arena;
-  const uint32_t n = p->graph->kernel_count;
-  shelf_problem problem = {.machine = p->ctx->machine};
-  shelf_point *points = WAFER_NEW(arena, shelf_point, n);
-  shelf_shapes *kinds = WAFER_NEW(arena, shelf_shapes, n);
-  uint32_t *numbers = WAFER_NEW(arena, uint32_t, n);
-  wafer_rect *fixed = WAFER_NEW(arena, wafer_rect, n);
-  shelf_place *at = WAFER_NEW(arena, shelf_place, n);
-  if (!points || !kinds || !numbers || !fixed || !at) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < n; k++) {
-    const wafer_shape_point *own = p->out->kernels[k].point;
-    if (places[k].point) {
-      fixed[problem.fixed_count] = places[k].rect;
-      fixed[problem.fixed_count++].width *= places[k].replicas;
-      continue;
-    }
-    const uint32_t i = problem.count++;
-    points[i] = (shelf_point){own->width, own->height, 0};
-    kinds[i] = (shelf_shapes){1, &points[i]};
-    numbers[i] = i;
+static wafer_rect all_replicas(const shelf_place *place) {
+  wafer_rect all = place->rect;
+  all.width *= place->replicas;
+  return all;
+}
+
+/* Where a kernel takes a value from; if from none that has a place, where one is that takes from
+ * it.
+ */
+static wafer_rect neighbour_of(const pipeline *p, const shelf_place *places, uint32_t k) {
+  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+    const uint32_t producer = pipeline_producer(p, k, i);
+    if (producer != WAFER_NONE && places[producer].point) return places[producer].rect;
   }
-  problem.kind_count = problem.count;
-  problem.kinds = kinds;
-  problem.kind = numbers;
-  problem.fixed = fixed;
-  WAFER_TRY(shelf_pack(p->ctx->diag, arena, &problem, at, fits));
-  for (uint32_t k = 0, i = 0; *fits && k < n; k++) {
+  for (uint32_t o = 0; o < kernel->body.output_count; o++) {
+    const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
+    for (uint32_t u = 0; u < v->use_count; u++)
+      if (places[v->uses[u].kernel].point) return places[v->uses[u].kernel].rect;
+  }
+  return p->ctx->machine->usable;
+}
+
+/* Those that have no place yet, as they are shaped now, near what they take. */
+static wafer_status put_others(const pipeline *p, shelf_place *places, bool *fits) {
+  room r;
+  if (!room_open(p->ctx->arena, p->ctx->machine, &r)) return pipeline_no_memory(p);
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++)
+    if (places[k].point) room_cover(&r, all_replicas(&places[k]), true);
+  *fits = true;
+  for (uint32_t k = 0; *fits && k < p->graph->kernel_count; k++) {
+    const sized_kernel *own = &p->out->kernels[k];
+    wafer_rect all;
     if (places[k].point) continue;
-    places[k] = at[i++];
-    places[k].point = p->out->kernels[k].point;
+    room_count(&r);
+    *fits = room_find(&r, own->point->width * own->replicas, own->point->height,
+                      neighbour_of(p, places, k), &all);
+    if (!*fits) break;
+    room_cover(&r, all, true);
+    all.width = own->point->width;
+    places[k] = (shelf_place){.rect = all, .replicas = own->replicas, .point = own->point};
   }
   return WAFER_OK;
 }
@@ -129,7 +143,7 @@ static wafer_status put_all(const following *f, shelf_place *places, bool *fits)
                               .replicas = like->replicas,
                               .point = point};
   }
-  return put_others(f, places, fits);
+  return put_others(f->p, places, fits);
 }
 
 /* Whether, as kernels lie now, a weight is not where the leader has it. */

@@ -32,10 +32,16 @@ static uint64_t joined(uint64_t key, const char *name) {
   return XXH3_64bits_withSeed(name, strlen(name), key);
 }
 
+/* Of a weight: its data, if there is some, else its name. */
+static uint64_t weight_key(uint64_t key, const wafer_graph_value *weight) {
+  const uint64_t both[] = {key, weight->digest};
+  return weight->digest ? XXH3_64bits(both, sizeof both) : joined(key, weight->name);
+}
+
 static uint64_t key_of(const wafer_graph *g, const wafer_graph_kernel *k) {
   uint64_t key = (uint64_t)k->body.family;
   for (uint32_t i = 0; i < k->body.input_count; i++)
-    if (k->body.input_is_weight[i]) key = joined(key, g->values[k->inputs[i]].name);
+    if (k->body.input_is_weight[i]) key = weight_key(key, &g->values[k->inputs[i]]);
   return size_has_weights(&k->body) ? key : joined(key, k->node ? k->node : k->name);
 }
 
@@ -67,7 +73,7 @@ bool peer_has_weight(const pipeline *p, const peer *of, uint32_t k, uint32_t inp
   if (input >= other->body.input_count || !other->body.input_is_weight[input]) return false;
   const wafer_graph_value *a = &p->graph->values[own->inputs[input]],
                           *b = &of->graph->values[other->inputs[input]];
-  return !strcmp(a->name, b->name) && a->type.dtype == b->type.dtype &&
+  return weight_key(0, a) == weight_key(0, b) && a->type.dtype == b->type.dtype &&
          wafer_shape_equal(&a->type.shape, &b->type.shape) && a->nonzeros == b->nonzeros;
 }
 

@@ -172,31 +172,40 @@ static void run_two(const compiled *m, uint64_t *first, uint64_t *second) {
 }
 
 /* A pipeline's weights stay on the wafer until another function runs there, and then those that it
- * has at the same place. */
+ * has at the same place, whatever they are called there. */
 static void test_weights_stay(void) {
-#define START "in x f32 4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> a; "
-#define OTHER "init v f32 4x4 = 7 6 5 4 3 2 1 9 8 7 6 5 4 3 2 1; "
+#define W "in x f32 4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> a; "
+#define V "init v f32 4x4 = 7 6 5 4 3 2 1 9 8 7 6 5 4 3 2 1; "
   static const struct {
+    uint32_t functions;
+    bool others, last; /* the first, the last waits behind the function before it */
     const char *text;
-    bool waits; /* the first function has another weight than the last */
-  } models[] = {{START "NonZero a -> y; out y", false},
-                {START OTHER
-                 "NonZero a -> i; MatMul a v -> b; NonZero b -> j; Concat(axis=1) i j -> y; out y",
-                 true}};
-#undef OTHER
-#undef START
+  } models[] = {
+      {1, false, false, W "NonZero a -> y; out y"},
+      {2, false, false,
+       W "NonZero a -> i; MatMul a w -> b; NonZero b -> j; Concat(axis=1) i j -> y; out y"},
+      {2, true, true,
+       W V "NonZero a -> i; MatMul a v -> b; NonZero b -> j; Concat(axis=1) i j -> y; out y"},
+      {3, true, false,
+       W "NonZero a -> i; Transpose w -> t; MatMul a t -> b; NonZero b -> j; Transpose w -> u; "
+         "MatMul b u -> c; NonZero c -> k; Concat(axis=1) i j k -> y; out y"}};
+#undef V
+#undef W
   for (size_t row = 0; row < WAFER_COUNT(models); row++) {
     compiled m;
     wafer_options options = {.mode = WAFER_MODE_pipelined};
     uint64_t first, second;
     wafer_timeline t = {0};
     CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, models[row].text), WAFER_OK);
-    const uint32_t functions = m.plan->function_count - 1, calls = row ? 2 : 1;
-    CU_ASSERT_FATAL(functions == calls && count_steps(m.plan, WAFER_STEP_call) == calls);
+    const uint32_t functions = models[row].functions;
+    CU_ASSERT_FATAL(count_steps(m.plan, WAFER_STEP_call) == functions &&
+                    m.plan->function_count == functions + 1);
     const wafer_loads *loads = wafer_loads_of(m.ctx.arena, m.plan);
     const uint64_t load = wafer_loads_cycles(loads, 1, WAFER_NONE),
-                   again = wafer_loads_cycles(loads, 1, functions);
-    CU_ASSERT_EQUAL(again, models[row].waits ? load : 0);
+                   again = wafer_loads_cycles(loads, 1, functions),
+                   last = functions > 1 ? wafer_loads_cycles(loads, functions, functions - 1) : 0;
+    CU_ASSERT_EQUAL(again, models[row].others ? load : 0);
+    CU_ASSERT_EQUAL(last, models[row].last ? load : 0);
     CU_ASSERT_EQUAL(wafer_timeline_run(NULL, m.plan, 0, 3, &t), WAFER_OK);
     run_two(&m, &first, &second);
     CU_ASSERT(load > 0 && first > load);
