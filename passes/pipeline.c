@@ -2,6 +2,7 @@
 #include <mlir-c/Pass.h>
 #include <mlir-c/Transforms.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "ir/ir_names.h"
 #include "size/size.h"
@@ -301,42 +302,81 @@ static wafer_status check_pin(const wafer_ctx *ctx, const wafer_program *program
                     pin->kernel);
 }
 
-/* What the pieces consist of: those that are pipelines take turns on the wafer, and are laid out
- * with an eye to each other. Weights that are computed may have another name in each. */
-static wafer_status find_peers(const wafer_ctx *ctx, const wafer_program *program,
-                               wafer_peers **out) {
-  wafer_peers *peers = WAFER_NEW(ctx->arena, wafer_peers, 1);
-  *out = peers;
-  if (!peers) return usage_no_memory(ctx);
-  peers->at = WAFER_NEW(ctx->arena, wafer_graph, program->function_count);
-  peers->laid = WAFER_NEW(ctx->arena, bool, program->function_count);
-  if (!peers->at || !peers->laid) return usage_no_memory(ctx);
+/* A piece that is to be laid out. */
+typedef struct turn {
+  wafer_ir *piece;
+  uint32_t number, size; /* of pieces; of sizes of the model */
+  uint64_t bytes;        /* of weights */
+} turn;
+
+/* The largest size first: others find room where it has its kernels. Of one size the piece with the
+ * fewest weights: what others have beside these finds free cores. */
+static int by_turn(const void *left, const void *right) {
+  const turn *a = left, *b = right;
+  if (a->size != b->size) return a->size > b->size ? -1 : 1;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
+  return (a->number < b->number) - (a->number > b->number);
+}
+
+/* Sizes have contexts of their own. */
+static uint32_t list_turns(const wafer_program *program, turn *turns) {
+  uint32_t count = 0;
   for (uint32_t i = 0; i < program->function_count; i++) {
     wafer_ir *piece = program->pieces[i];
-    if (!piece || !(facts_of(piece) & KERNELED)) continue;
+    if (!piece) continue;
+    turns[count] = (turn){.piece = piece, .number = count};
+    if (count) {
+      const turn *last = &turns[count - 1];
+      turns[count].size = last->size + !mlirContextEqual(last->piece->context, piece->context);
+    }
+    count++;
+  }
+  return count;
+}
+
+static uint64_t bytes_of_weights(const wafer_graph *g) {
+  uint64_t bytes = 0;
+  for (uint32_t v = 0; v < g->value_count; v++)
+    if (wafer_graph_is_weight(g, v))
+      bytes += wafer_tensor_bytes(g->values[v].type.dtype, &g->values[v].type.shape);
+  return bytes;
+}
+
+/* What the pieces consist of: those that are pipelines take turns on the wafer, and are laid out
+ * with an eye to each other. Weights that are computed may have another name in each. */
+static wafer_status find_peers(const wafer_ctx *ctx, uint32_t count, turn *turns,
+                               wafer_peers *peers) {
+  *peers = (wafer_peers){.count = count,
+                         .at = WAFER_NEW(ctx->arena, wafer_graph, count),
+                         .laid = WAFER_NEW(ctx->arena, bool, count)};
+  if (!peers->at || !peers->laid) return usage_no_memory(ctx);
+  for (uint32_t i = 0; i < count; i++) {
+    wafer_ir *piece = turns[i].piece;
     for (size_t w = 0; w < wafer_weights_count(piece->weights); w++)
       wafer_weight_digest(wafer_weights_at(piece->weights, w));
-    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[peers->count++]));
+    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[i]));
+    turns[i].bytes = bytes_of_weights(&peers->at[i]);
     piece->peers = peers;
   }
   return WAFER_OK;
 }
 
-/* The last goes first: of sizes it is the largest, and others find room where it has its kernels.
- */
 static wafer_status lay_out_pieces(const wafer_ctx *ctx, const wafer_program *program,
                                    const char *passes) {
-  const bool together = ctx->options->mode == WAFER_MODE_pipelined && !ctx->options->pin_count;
-  wafer_peers *peers = NULL;
-  if (together) WAFER_TRY(find_peers(ctx, program, &peers));
-  uint32_t peer = peers ? peers->count : 0;
-  for (uint32_t i = program->function_count; i-- > 0;) {
-    wafer_ir *piece = program->pieces[i];
-    if (!piece) continue;
+  turn *turns = WAFER_NEW(ctx->arena, turn, program->function_count);
+  wafer_peers *peers = WAFER_NEW(ctx->arena, wafer_peers, 1);
+  if (!turns || !peers) return usage_no_memory(ctx);
+  const uint32_t count = list_turns(program, turns);
+  bool together = ctx->options->mode == WAFER_MODE_pipelined && !ctx->options->pin_count;
+  for (uint32_t i = 0; i < count; i++) together &= (facts_of(turns[i].piece) & KERNELED) != 0;
+  if (together) WAFER_TRY(find_peers(ctx, count, turns, peers));
+  qsort(turns, count, sizeof *turns, by_turn);
+  for (uint32_t i = 0; i < count; i++) {
+    wafer_ir *piece = turns[i].piece;
     WAFER_TRY(transform(ctx, piece, passes, LAYOUT));
-    if (!piece->peers) continue;
-    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[--peer]));
-    peers->laid[peer] = (facts_of(piece) & PLACED) != 0;
+    if (!together) continue;
+    WAFER_TRY(wafer_graph_read(ctx, piece, &peers->at[turns[i].number]));
+    peers->laid[turns[i].number] = (facts_of(piece) & PLACED) != 0;
   }
   return WAFER_OK;
 }

@@ -31,7 +31,14 @@ P
   fail "the encoder does not compile"
 "$wafer" compile "$model/decoder_model_merged.onnx" -q -o "$work/decoder.wplan" --dim batch_size=1 \
   --dim decoder_sequence_length=1 --dim encoder_sequence_length=58 --dim encoder_sequence_length_out=58 \
-  --dim past_decoder_sequence_length=1..5 || fail "the decoder does not compile"
+  --dim past_decoder_sequence_length=1..5 --report "$work/decoder.json" || fail "the decoder does not compile"
+
+# each token has a past of another size: all sizes, and both branches of the If, leave their weights where the others have them
+python3 - "$work/decoder.json" <<'P' || fail "the decoder waits for its weights with each token"
+import json, sys
+for f in json.load(open(sys.argv[1]))['functions']:
+    assert 16 * f['load_behind_cycles'] < f['load_cycles'], f
+P
 
 cache=
 for layer in 0 1 2 3 4 5; do
