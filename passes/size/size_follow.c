@@ -3,7 +3,7 @@
  * One with weights takes the rectangle and the cut that its like has there, so that they lie alike;
  * any other the fastest shape that the rectangle of its like holds. Rectangles of one layout lie
  * apart, so all of this fits; what has no like there, or would be slow in its place, stands in free
- * cores near what it takes, shaped as it is. */
+ * cores near what it takes. */
 #include "size_peers.h"
 #include "size_room.h"
 #include "streams.h"
@@ -110,7 +110,32 @@ static wafer_rect neighbour_of(const pipeline *p, const shelf_place *places, uin
   return p->ctx->machine->usable;
 }
 
-/* Those that have no place yet, as they are shaped now, near what they take. */
+/* The fastest shape of at most so many cores; NULL: there is none. */
+static const wafer_shape_point *fastest_of(const pipeline *p, uint32_t k, uint64_t cores) {
+  const wafer_curve *curve = p->curve[k];
+  const wafer_shape_point *best = NULL;
+  for (size_t i = 0; i < curve->count; i++)
+    if ((uint64_t)curve->at[i].width * curve->at[i].height <= cores &&
+        (!best || spent(p, k, &curve->at[i]) < spent(p, k, best)))
+      best = &curve->at[i];
+  return best;
+}
+
+/* As it is shaped now, or with half as many cores, and again, where there is room near by. */
+static bool put_near(const pipeline *p, uint32_t k, const room *r, wafer_rect near,
+                     shelf_place *place) {
+  const uint32_t replicas = p->out->kernels[k].replicas;
+  const wafer_shape_point *at = p->out->kernels[k].point;
+  wafer_rect rect;
+  while (at && !room_find(r, at->width * replicas, at->height, near, &rect))
+    at = fastest_of(p, k, (uint64_t)at->width * at->height / 2);
+  if (!at) return false;
+  rect.width = at->width;
+  *place = (shelf_place){.rect = rect, .replicas = replicas, .point = at};
+  return true;
+}
+
+/* Those that have no place yet, near what they take. */
 static wafer_status put_others(const pipeline *p, shelf_place *places, bool *fits) {
   room r;
   if (!room_open(p->ctx->arena, p->ctx->machine, &r)) return pipeline_no_memory(p);
@@ -118,16 +143,10 @@ static wafer_status put_others(const pipeline *p, shelf_place *places, bool *fit
     if (places[k].point) room_cover(&r, all_replicas(&places[k]), true);
   *fits = true;
   for (uint32_t k = 0; *fits && k < p->graph->kernel_count; k++) {
-    const sized_kernel *own = &p->out->kernels[k];
-    wafer_rect all;
     if (places[k].point) continue;
     room_count(&r);
-    *fits = room_find(&r, own->point->width * own->replicas, own->point->height,
-                      neighbour_of(p, places, k), &all);
-    if (!*fits) break;
-    room_cover(&r, all, true);
-    all.width = own->point->width;
-    places[k] = (shelf_place){.rect = all, .replicas = own->replicas, .point = own->point};
+    *fits = put_near(p, k, &r, neighbour_of(p, places, k), &places[k]);
+    if (*fits) room_cover(&r, all_replicas(&places[k]), true);
   }
   return WAFER_OK;
 }
