@@ -165,9 +165,10 @@ static int64_t next_parts(int64_t parts, uint64_t cycles, uint64_t limit) {
 /* One loop cut over columns: the narrowest shape of at most `limit` cycles. */
 static bool narrowest(const likes *l, const wafer_split *rows, uint64_t limit,
                       wafer_shape_point *best) {
+  const int64_t widest = l->m->p->ctx->machine->usable.width;
   bool any = false;
   for (uint32_t i = 0; i < l->loops.count; i++) {
-    int64_t left = l->loops.extent[i] / rows->rows[i];
+    int64_t extent = l->loops.extent[i] / rows->rows[i], left = extent < widest ? extent : widest;
     if (!l->loops.divisible[i]) continue;
     wafer_shape_point p;
     for (int64_t parts = 1; parts <= left; parts = next_parts(parts, p.cycles, limit)) {
