@@ -287,9 +287,10 @@ static bool in_range(wafer_dtype dtype, const wafer_view *view) {
 }
 
 void wafer_npy_adopt(wafer_view *view, wafer_dtype wanted) {
+  if (view->dtype == wanted || !wafer_view_is_dense(view)) return;
+  if (view->dtype == WAFER_DTYPE_string || wanted == WAFER_DTYPE_string) return;
   uint32_t bits = wafer_dtype_bits(wanted);
   bool is_float = wafer_dtype_is_float(wanted), raw = wafer_dtype_npy(view->dtype)[1] == 'V';
-  if (view->dtype == wanted || !wafer_view_is_dense(view)) return;
   if (is_float && wafer_dtype_npy(wanted)[1] == 'V') {
     bool carries = raw || view->dtype == (bits > 8 ? WAFER_DTYPE_u16 : WAFER_DTYPE_u8);
     if (carries && wafer_dtype_bytes(view->dtype) == wafer_dtype_bytes(wanted))

@@ -281,6 +281,9 @@ static void narrow_types_are_adopted(void) {
       {WAFER_DTYPE_u8, WAFER_DTYPE_i8, false},
       {WAFER_DTYPE_bf16, WAFER_DTYPE_f16, false},
       {WAFER_DTYPE_bf16, WAFER_DTYPE_f8e5m2, false},
+      {WAFER_DTYPE_string, WAFER_DTYPE_string, true},
+      {WAFER_DTYPE_string, WAFER_DTYPE_f8e4m3fn, false},
+      {WAFER_DTYPE_u8, WAFER_DTYPE_string, false},
   };
   static const wafer_shape shape = {1, {2}};
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
