@@ -1,10 +1,10 @@
 /* Evaluates ops whose operands are constants, in the order of the program, so that chains fold in
  * one walk. Needs types; gives a program in which only work that depends on an input is left, or
  * whose result is much larger than its operands: an expanded constant is cheaper to keep as an op,
- * and a mask of all pairs of many tokens to compute where it is wanted. Where the
- * options say so, weights that are quantized become what their products take: in a pipeline these
- * have them on their cores at that width either way, and computed by another kernel they would come
- * anew with every sample. */
+ * and a mask of all pairs of many tokens to compute where it is wanted. Where the options
+ * say so, weights that are quantized become what their products take: in a pipeline these have them
+ * on their cores at that width either way, and computed by another kernel they would come anew with
+ * every sample. */
 #include "ir/ir_fold.h"
 
 typedef struct folder {

@@ -47,10 +47,15 @@ static const double *attr_reals(import_node *n, const char *name, int64_t count)
   return wide;
 }
 
+#define MOST_WEIGHTS (1 << 28) /* a number of each leaf for each target */
+
 /* Leaves that say nothing yet. */
 static double *new_weights(import_node *n, const forest *f) {
   int64_t count = f->leaves * f->targets;
-  double *weights = new_doubles(n, count);
+  if (count > MOST_WEIGHTS)
+    node_bad(n, "%lld leaves say something of %lld targets, at most %d can be said in all",
+             (long long)f->leaves, (long long)f->targets, MOST_WEIGHTS);
+  double *weights = n->status == WAFER_OK ? new_doubles(n, count) : NULL;
   for (int64_t i = 0; weights && i < count; i++) weights[i] = NAN;
   return weights;
 }

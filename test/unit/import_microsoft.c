@@ -64,16 +64,8 @@ static const struct {
 };
 
 static void operators_fold_to_what_they_mean(void) {
-  for (size_t i = 0; i < WAFER_COUNT(folded); i++) {
-    session s = {0};
-    char graph[1024], got[512] = "";
-    snprintf(graph, sizeof graph, "%s; out y", folded[i].graph);
-    import_text(&s, 17, graph);
-    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
-    if (strcmp(got, folded[i].want)) printf("%s\n  got %s\n%s", graph, got, s.said.text);
-    CU_ASSERT_STRING_EQUAL(got, folded[i].want);
-    end(&s);
-  }
+  for (size_t i = 0; i < WAFER_COUNT(folded); i++)
+    check_folded(17, folded[i].graph, folded[i].want);
 }
 
 static const struct {
@@ -121,16 +113,8 @@ static const struct {
 };
 
 static void what_is_wrong_is_said(void) {
-  for (size_t i = 0; i < WAFER_COUNT(wrong); i++) {
-    session s = {0};
-    char graph[1024];
-    snprintf(graph, sizeof graph, "%s; out y", wrong[i].graph);
-    import_text(&s, 17, graph);
-    bool good = s.status == wrong[i].status && strstr(s.said.text, wrong[i].want);
-    if (!good) printf("%s\n  said %s", graph, s.said.text);
-    CU_ASSERT(good);
-    end(&s);
-  }
+  for (size_t i = 0; i < WAFER_COUNT(wrong); i++)
+    check_refused(17, wrong[i].graph, wrong[i].status, wrong[i].want);
 }
 
 CU_TestInfo tests_import_microsoft[] = {

@@ -393,16 +393,8 @@ static const struct {
 };
 
 static void operators_fold_to_what_they_mean(void) {
-  for (size_t i = 0; i < WAFER_COUNT(folded); i++) {
-    session s = {0};
-    char graph[1024], got[512] = "";
-    snprintf(graph, sizeof graph, "%s; out y", folded[i].graph);
-    import_text(&s, folded[i].opset, graph);
-    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
-    if (strcmp(got, folded[i].want)) printf("%s\n  got %s\n%s", graph, got, s.said.text);
-    CU_ASSERT_STRING_EQUAL(got, folded[i].want);
-    end(&s);
-  }
+  for (size_t i = 0; i < WAFER_COUNT(folded); i++)
+    check_folded(folded[i].opset, folded[i].graph, folded[i].want);
 }
 
 /* The largest shape on the way from a result to its graph's inputs along first operands. */

@@ -42,16 +42,8 @@ static const struct {
 };
 
 static void quantized_numbers_are_what_they_stand_for(void) {
-  for (size_t i = 0; i < WAFER_COUNT(folded); i++) {
-    session s = {0};
-    char graph[512], got[128] = "";
-    snprintf(graph, sizeof graph, "%s; out y", folded[i].graph);
-    import_text(&s, folded[i].opset, graph);
-    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
-    if (strcmp(got, folded[i].want)) printf("%s\n  got %s\n%s", graph, got, s.said.text);
-    CU_ASSERT_STRING_EQUAL(got, folded[i].want);
-    end(&s);
-  }
+  for (size_t i = 0; i < WAFER_COUNT(folded); i++)
+    check_folded(folded[i].opset, folded[i].graph, folded[i].want);
 }
 
 CU_TestInfo tests_import_quantize[] = {

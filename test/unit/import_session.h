@@ -88,4 +88,29 @@ static inline void format_value(const session *s, MlirValue value, char *out, si
              wafer_element_f64(view.dtype, view.data, i) + 0.0);
 }
 
+/* The graph's result y folds to that constant. */
+static inline void check_folded(int64_t opset, const char *text, const char *want) {
+  session s = {0};
+  char graph[1024], got[512] = "";
+  snprintf(graph, sizeof graph, "%s; out y", text);
+  import_text(&s, opset, graph);
+  if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
+  if (strcmp(got, want)) printf("%s\n  got %s\n%s", graph, got, s.said.text);
+  CU_ASSERT_STRING_EQUAL(got, want);
+  end(&s);
+}
+
+/* The graph is refused with such words. */
+static inline void check_refused(int64_t opset, const char *text, wafer_status status,
+                                 const char *want) {
+  session s = {0};
+  char graph[1024];
+  snprintf(graph, sizeof graph, "%s; out y", text);
+  import_text(&s, opset, graph);
+  bool good = s.status == status && strstr(s.said.text, want);
+  if (!good) printf("%s\n  said %s", graph, s.said.text);
+  CU_ASSERT(good);
+  end(&s);
+}
+
 #endif
